@@ -5,7 +5,7 @@ A ranking is a frame query_id, doc_id, score with one row per document: the best
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,15 +37,23 @@ class Measured:
         return cls(*(run.table(name, texts=name == "trimmed") for name in ("hits", "ranked", "trimmed", "blocks")))
 
     def rankings(self, documents: pd.Series, lanes: Sequence[str], queries: Sequence[str]) -> dict[str, pd.DataFrame]:
-        """Ranking per system: the lanes, their fusion, and the line; `documents` by evidence id."""
-        found = lane_rankings(_of(self.hits, queries), documents)
-        rankings = {lane: ranking for lane, ranking in found.items() if lane in lanes}
+        """Ranking per system: the lanes by the best score of a row, their fusion, and the line; `documents` by evidence id."""
+        hits = _of(self.hits, queries).select(["request_id", "lane", "evidence_id", "score", "withheld"]).to_pandas()
+        of_lanes = hits[~hits["withheld"]].groupby("lane")
+        rankings = {str(lane): _documents(rows, documents) for lane, rows in of_lanes if lane in lanes}
         fused = fused_ranking(list(rankings.values()))
         return {**rankings, FUSED: fused, FULL: full_ranking(_of(self.ranked, queries), documents)}
 
     def block(self, documents: pd.Series, queries: Sequence[str], system: str) -> pd.DataFrame:
-        """The documents shown in the blocks of a budget."""
-        return block_ranking(self.trimmed, documents, {under(query, system): query for query in queries})
+        """The documents shown in the blocks of a budget, in the order of their items and within an item in document order;
+        an item may show rows of several documents, such as adjacent turns.
+        """
+        asked = {under(query, system): query for query in queries}
+        frame = _of(self.trimmed, list(asked)).select(["request_id", "merged_rows", "position"]).to_pandas()
+        frame = frame.explode("merged_rows").sort_values(["request_id", "position"], kind="stable")
+        place = frame.groupby("request_id").cumcount().to_numpy(dtype=np.float64) + 1.0
+        frame = frame.assign(request_id=frame["request_id"].map(asked), evidence_id=frame["merged_rows"])
+        return _documents(frame.assign(score=1.0 / place), documents)
 
     def block_figures(
         self, qrels: pd.DataFrame, shown: pd.DataFrame, queries: Sequence[str], system: str
@@ -92,18 +100,6 @@ def _of(table: pa.Table, requests: Sequence[str]) -> pa.Table:
     return table.filter(pc.is_in(table["request_id"], pa.array(requests, pa.string())))
 
 
-def lane_rankings(hits: pa.Table, documents: pd.Series) -> dict[str, pd.DataFrame]:
-    """Per lane, documents by their best score over sub-queries and rows; withheld rows do not count.
-
-    Args:
-        hits: HITS.
-        documents: document per evidence_id.
-    """
-    frame = hits.select(["request_id", "lane", "evidence_id", "rank", "score", "withheld"]).to_pandas()
-    frame = frame[~frame["withheld"]]
-    return {str(lane): _documents(rows, documents) for lane, rows in frame.groupby("lane")}
-
-
 def fused_ranking(rankings: Sequence[pd.DataFrame], k: int = 60) -> pd.DataFrame:
     """Reciprocal rank fusion of rankings (Cormack et al. 2009), `k` = 60."""
     if not rankings:
@@ -120,22 +116,6 @@ def full_ranking(ranked: pa.Table, documents: pd.Series) -> pd.DataFrame:
     """The full line's order of rows, a document at its best row."""
     frame = ranked.select(["request_id", "evidence_id", "rank"]).to_pandas()
     return _documents(frame.assign(score=1.0 / frame["rank"].astype(np.float64)), documents)
-
-
-def block_ranking(trimmed: pa.Table, documents: pd.Series, asked: Mapping[str, str]) -> pd.DataFrame:
-    """The documents that blocks show, in the order of their items and within an item in document order.
-
-    Args:
-        trimmed: TRIMMED; an item may show rows of several documents, such as adjacent turns.
-        documents: document per evidence_id.
-        asked: the query of each request.
-    """
-    frame = trimmed.select(["request_id", "merged_rows", "position"]).to_pandas()
-    frame = frame[frame["request_id"].isin(set(asked))].explode("merged_rows", ignore_index=True)
-    frame = frame.sort_values(["request_id", "position"], kind="stable")
-    place = frame.groupby("request_id").cumcount().to_numpy(dtype=np.float64) + 1.0
-    rows = frame.assign(request_id=frame["request_id"].map(asked), evidence_id=frame["merged_rows"], score=1.0 / place)
-    return _documents(rows, documents)
 
 
 def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:

@@ -27,6 +27,7 @@ from ...nodes.walls.gate import ANGLES, BOUNDED, GUIDED, Canary, Gate, Ground
 from ...nodes.walls.gates import GATES, LEAK_TEST, ROOT
 from ..config.policies.roles import Roles
 from ..config.policies.tables import Policies
+from .tenants import Tenant
 
 Row = dict[str, Any]
 
@@ -35,14 +36,6 @@ MODE = "review"
 """The mode whose preset the test replaces with its own."""
 _FEEDBACK = 0.1
 """Minimum weight of feedback in every purpose."""
-
-
-@dataclass(frozen=True)
-class Others:
-    """Another principal and another project, both out of the tenant's reach."""
-
-    principal: str
-    project: str
 
 
 @dataclass(frozen=True)
@@ -63,10 +56,10 @@ class Angle:
 
 def angle(
     name: str,
+    tenant: Tenant,
     seen: Row,
     folder: str,
-    who: tuple[str, str, str],
-    others: Others,
+    others: tuple[str, str],
     sources: Sequence[str],
     as_of: datetime,
     gates: Sequence[Gate] = GATES,
@@ -76,14 +69,12 @@ def angle(
     Args:
         seen: a row that the tenant was shown, IMPORT_ROWS by name.
         folder: the folder of hooks and canaries, empty or with `/` at its end.
-        who: principal, project and highest zone of the tenant.
-        others: the owners of the canaries of the gates `owner`, `principals` and `project`.
+        others: principal and project that own the canaries of the gates `owner`, `principals` and `project`.
         sources: the sources of the tenant's rows.
         as_of: the instant of the probes.
         gates: the gates whose canaries are planted, in order.
     """
-    principal, project, zone = who
-    ground = Ground(seen, folder, principal, project, zone, others.principal, others.project, sources, as_of)
+    ground = Ground(seen, folder, tenant.principal, tenant.project, tenant.zone, *others, sources, as_of)
     own = _canaries(name, gates)
     planted = {canary: made for canary, gate in own.items() if (made := gate.planted(canary, ground)) is not None}
     asked = {"session_id": seen.get("session_id") or SESSION, "weights": dict.fromkeys(TURN_TERMS, 0.2)}

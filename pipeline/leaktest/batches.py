@@ -32,7 +32,7 @@ from ..progress import Say, quiet
 from ..runs import Runs
 from ..runs.run import Run
 from .angles import Probe, foreign, from_angle, naming
-from .canaries import CanaryCase, planting
+from .canaries import TenantCase, planting
 from .report import Leak, LeakReport
 from .surfaces import ECHOES, audit_keys, health, listed, plain, refusal, surfaces_of
 from .tenants import ASKER, READER, Tenant
@@ -105,17 +105,6 @@ class Bench:
         return Settings({**self.settings.values, **values}), resolver
 
 
-@dataclass(frozen=True)
-class TenantCase:
-    """A tenant, an angle and the probes from it."""
-
-    tenant: Tenant
-    case: CanaryCase
-    probes: Sequence[Probe]
-    elsewhere: str
-    """A project out of the tenant's reach."""
-
-
 @dataclass
 class _Answers:
     """The result of one state: digests by request and surface, and any violations."""
@@ -135,13 +124,13 @@ def test_batch(bench: Bench, units: Sequence[TenantCase], report: LeakReport) ->
         before, after = batch.answers(BEFORE), batch.answers(PLANTED)
     finally:
         shutil.rmtree(batch.folder)
-    shown = [unit for unit in units if unit.case.name in before.shown]
+    shown = [unit for unit in units if unit.name in before.shown]
     for unit in units:
         if unit not in shown:
             report.skipped.append(f"{unit.tenant.name}, {batch.angle}: no row that points to a canary is shown")
     report.batches += 1
     for unit in shown:
-        report.count((role, unit.case.angle.gates[reason]) for role, reason in unit.case.pairs())
+        report.count((role, unit.angle.gates[reason]) for role, reason in unit.pairs())
     asked = [probe for request_id, probe in batch.probes.items() if _case(request_id) in before.shown]
     report.probes += sum(probe.name not in _FOREIGN for probe in asked)
     report.comparisons += sum(len(found) for id_, found in after.digests.items() if _case(id_) in before.shown)
@@ -164,20 +153,20 @@ class _Batch:
 
     def __init__(self, bench: Bench, units: Sequence[TenantCase]) -> None:
         self.bench, self.units = bench, units
-        self.planted = planting([unit.case for unit in units], bench.as_of)
-        self.of_case = {unit.case.name: unit for unit in units}
-        self.angle = units[0].case.angle.name
-        self.probes = {f"{unit.case.name}/{probe.name}": probe for unit in units for probe in self._probes(unit)}
+        self.planted = planting(units, bench.as_of)
+        self.of_case = {unit.name: unit for unit in units}
+        self.angle = units[0].angle.name
+        self.probes = {f"{unit.name}/{probe.name}": probe for unit in units for probe in self._probes(unit)}
         self.folder = bench.folder / "batch"
         self.corpus = self.folder / "corpus"
         shutil.copytree(bench.pristine, self.corpus)
 
     def _probes(self, unit: TenantCase) -> Iterator[Probe]:
         """The tenant's own, canaries by name, and foreign projects."""
-        as_of, name = self.bench.as_of, unit.case.name
+        as_of, name = self.bench.as_of, unit.name
         named = naming(self.planted.tokens[name], self.planted.ids[name], unit.tenant.project, as_of)
         for probe in (*unit.probes, named):
-            yield from_angle(probe, unit.case.angle)
+            yield from_angle(probe, unit.angle)
         if self.angle == OPEN:
             for number, project in enumerate((unit.elsewhere, f"{LEAK_TEST}-unknown"), start=1):
                 yield foreign(project, number, as_of)
@@ -189,7 +178,7 @@ class _Batch:
         self.bench.say(f"{self.angle}: asking, {state}")
         Corpus.open(self.corpus).publish(rows, now=now, encoder=self.bench.encoder)
         if self.bench.plugins:
-            self.bench.show_plugins(self.corpus, self.units[0].case.words, self.folder / f"read-{state}")
+            self.bench.show_plugins(self.corpus, self.units[0].words, self.folder / f"read-{state}")
         requests = [
             {**probe.fields, "request_id": id_, "principal": self.of_case[_case(id_)].tenant.principal}
             for id_, probe in self.probes.items()
@@ -213,13 +202,13 @@ class _Batch:
         """Add what the first tenants can list and count, and their answers of `why` and, of one, of `doctor`."""
         snapshots = dict(zip(*(run.snapshots[c].to_pylist() for c in ("request_id", "snapshot_id")), strict=True))
         for number, unit in enumerate(self.units[:LISTED]):
-            request_id = f"{unit.case.name}/{unit.probes[0].name}"
-            fields, canary = self.probes[request_id].fields, self.planted.ids[unit.case.name][0]
+            request_id = f"{unit.name}/{unit.probes[0].name}"
+            fields, canary = self.probes[request_id].fields, self.planted.ids[unit.name][0]
             settings, resolver = self.bench.as_tenant(unit.tenant, self.corpus, run.store.path)
             surfaces = listed(settings, resolver, fields, run, snapshots[request_id], canary)
             if surfaces is None:
                 continue
-            at = f"{unit.case.name}/lists"
+            at = f"{unit.name}/lists"
             if surfaces["why"] != surfaces["why of nothing"]:
                 detail = "a canary and a row that does not exist read differently"
                 found.held.append((at, "why", "another refusal", detail))

@@ -23,12 +23,10 @@ import pyarrow as pa
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS
 from ...nodes.walls.gates import LEAK_TEST, LEFT_OUT
 from ..corpus.incoming import incoming
-from .angles import Angle
+from .angles import Angle, Probe
+from .tenants import Tenant
 
 Row = dict[str, Any]
-
-NOBODY = "leak-test-nobody"
-"""The owner and project of canaries if there is no other principal to own them."""
 
 ROOTED = "work-tree version"
 """The role that needs a request with a work tree."""
@@ -56,18 +54,22 @@ _TALK = "leak-test-talk"
 
 
 @dataclass(frozen=True)
-class CanaryCase:
-    """One tenant and angle: the row that canaries copy, their words, and the choice of canaries."""
+class TenantCase:
+    """One tenant and angle: the row that canaries copy, their words, the probes, and the choice of canaries."""
 
     name: str
     """The seed of the canaries' words, so that the same test plants the same rows."""
     seen: Row
     words: str
     angle: Angle
+    tenant: Tenant
+    probes: Sequence[Probe]
+    elsewhere: str
+    """A project out of the tenant's reach."""
     chosen: tuple[int, int | None] = (0, None)
     """The pairs of role and reason that are planted, as the first and the one after the last."""
 
-    def thinned(self, number: int, wanted: int | None) -> CanaryCase:
+    def thinned(self, number: int, wanted: int | None) -> TenantCase:
         """A case with at most `wanted` canaries; successive `number`s get different ones, so together they cover all."""
         if wanted is None:
             return self
@@ -109,7 +111,7 @@ class Planting:
 class _Canary:
     """One canary: a row, with the identity that the corpus gives it."""
 
-    case: CanaryCase
+    case: TenantCase
     role: str
     reason: str
     token: str
@@ -118,7 +120,7 @@ class _Canary:
     text_sha256: str = ""
 
 
-def planting(cases: Sequence[CanaryCase], as_of: datetime) -> Planting:
+def planting(cases: Sequence[TenantCase], as_of: datetime) -> Planting:
     """Hooks and canaries of some cases; all are recorded before `as_of`."""
     unnamed: list[_Canary] = []
     for case in cases:
@@ -164,7 +166,7 @@ def _table(rows: Sequence[Row]) -> pa.Table:
     return table.append_column("redactions", pa.nulls(len(rows), EVIDENCE.columns["redactions"].type))
 
 
-def base_of(case: CanaryCase, as_of: datetime) -> Row:
+def base_of(case: TenantCase, as_of: datetime) -> Row:
     """The shown row, without values that would exclude it from some request or relate it to another row."""
     return case.seen | dict.fromkeys(_TIMES) | {
         "recorded_time": min(case.seen["recorded_time"], as_of - timedelta(days=2)), "branch": None,
@@ -176,13 +178,13 @@ def base_of(case: CanaryCase, as_of: datetime) -> Row:
     }  # fmt: skip
 
 
-def _shut(case: CanaryCase, reason: str, token: str) -> Row:
+def _shut(case: TenantCase, reason: str, token: str) -> Row:
     """The columns that exclude a row."""
     fields = case.angle.shut[reason]
     return {**fields, "path": fields["path"].format(token=token)} if fields.get("path") else {**fields}
 
 
-def _commit(case: CanaryCase) -> str:
+def _commit(case: TenantCase) -> str:
     """The commit of the first hook and of linked canaries."""
     return hashlib.sha256(f"{case.name}/commit".encode()).hexdigest()[:40]
 
@@ -192,7 +194,7 @@ def _record(token: str) -> str:
     return f"ZQ-{int(token[2:], 16) % 10**9}"
 
 
-def _common(token: str, case: CanaryCase) -> Row:
+def _common(token: str, case: TenantCase) -> Row:
     """The columns of every canary, all with its token."""
     return {
         "text": f"{case.words} {token}", "path": f"{folder_of(case.seen)}{token}.md", "section": token, "title": token,
@@ -200,7 +202,7 @@ def _common(token: str, case: CanaryCase) -> Row:
     }  # fmt: skip
 
 
-def _as_record(token: str, case: CanaryCase) -> Row:
+def _as_record(token: str, case: TenantCase) -> Row:
     text = f"id: {_record(token)}\nlimit: 5{int(token[2:6], 16)}\nnote: {token}\n{case.words}"
     return {**_STRUCTURED, "entity": _record(token), "text": text}
 
@@ -217,7 +219,7 @@ class Role:
     common to all roles do not.
     """
 
-    canary: Callable[[str, CanaryCase], Row]
+    canary: Callable[[str, TenantCase], Row]
     hook: Callable[[_Canary], Row] | None = None
 
 
@@ -267,7 +269,7 @@ def _pointing(of: _Canary) -> str:
     return f"leak-test: hook\nlimit: 5\n{of.case.words} {of.role} {of.role}, shut by {of.reason}"
 
 
-def _hooks(base: Row, case: CanaryCase, canaries: Sequence[_Canary]) -> Iterator[Row]:
+def _hooks(base: Row, case: TenantCase, canaries: Sequence[_Canary]) -> Iterator[Row]:
     """Rows inside the scope that point to canaries; the first is also their neighbor."""
     words, folder = case.words, folder_of(case.seen)
     base = base | _PLAIN

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from ...nodes.tables import GRANTS
 from ..config.grants import GrantsFile
-from .angles import Others
-from .canaries import NOBODY
 
+NOBODY = "leak-test-nobody"
+"""The owner and project of canaries if there is no other principal to own them."""
 ASKER = "leak-test-asker"
 """The credential that asks for all tenants: it may act as each of them."""
 READER = "leak-test-reader"
@@ -74,8 +74,8 @@ def _meet(one: Tenant, other: Tenant) -> bool:
     return one.project in other.reached or other.project in one.reached
 
 
-def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
-    """For each tenant of a group, another tenant in it, so that the batch opens the rows of both.
+def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[tuple[str, str]]:
+    """For each tenant of a group, principal and project of another tenant in it, so that the batch opens the rows of both.
 
     If there is none, one of the `known` projects out of reach, or one that does not exist.
     """
@@ -84,7 +84,7 @@ def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
         around = [*group[number + 1 :][:_NEAR], *group[:_NEAR]]
         other = next((one for one in around if _strangers(tenant, one)), None)
         elsewhere = next((name for name in known if name not in tenant.reached), NOBODY)
-        found.append(Others(NOBODY, elsewhere) if other is None else Others(other.principal, other.project))
+        found.append((NOBODY, elsewhere) if other is None else (other.principal, other.project))
     return found
 
 

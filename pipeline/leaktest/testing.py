@@ -33,8 +33,8 @@ from ..plugins import installed
 from ..progress import Say, quiet
 from ..storage.durable import copy_tree, remove_tree
 from .angles import Probe, angle, derived, with_own_presets
-from .batches import Bench, TenantCase, test_batch
-from .canaries import CanaryCase, folder_of
+from .batches import Bench, test_batch
+from .canaries import TenantCase, folder_of
 from .report import LeakReport
 from .tenants import Tenant, apart, asking_for_all, others_of, tenants_of
 
@@ -167,14 +167,13 @@ def _units(
         units = []
         for tenant, others in zip(group, others_of(group, corpus.projects()), strict=True):
             one = of_tenant[tenant]
-            who = (tenant.principal, tenant.project, tenant.zone)
             seen, gates = dict(one.seen), bench.plugins.order.gates
-            from_here = angle(name, seen, folder_of(seen), who, others, one.sources, bench.as_of, gates)
+            from_here = angle(name, tenant, seen, folder_of(seen), others, one.sources, bench.as_of, gates)
             questions = " ".join(probe.fields["question"] for probe in one.probes).split()
             words = " ".join(dict.fromkeys(questions[:60]))
-            case = CanaryCase(f"{number:05d}-{name}", seen, words, from_here).thinned(number, canaries)
             probes = one.probes if name == OPEN else one.probes[: (len(one.probes) + 1) // 2]
-            units.append(TenantCase(tenant, case, probes, others.project))
+            case = TenantCase(f"{number:05d}-{name}", seen, words, from_here, tenant, probes, others[1])
+            units.append(case.thinned(number, canaries))
             number += 1
         groups.append(units)
     return groups

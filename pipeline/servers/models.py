@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
-from pydantic.alias_generators import to_camel
 
 from ...nodes import vocabulary as v
 from ...nodes.schema import Column, Table
@@ -19,6 +18,7 @@ from ...nodes.tables import CITATIONS, CONDITIONS, REQUESTS, SNAPSHOTS
 from ..parsing.documents import ABSENT
 from ..redaction.masking import redact_text
 from ..requests.fields import FIELDS
+from ..views.harness_forms import ContextBlock, RetrievalEvent, RetrievalObservation
 from ..views.recall_xray import RecallXraySnapshot
 from .appending import NewRow
 
@@ -99,61 +99,6 @@ else:
         as_of: datetime | None = None
 
     SnapshotRow = row_type(SNAPSHOTS, without=(), base=_Asked)
-
-
-class _Part(BaseModel):
-    """A part with these fields and no others."""
-
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
-
-
-class RetrievalEvent(_Part):
-    """For the event log of a harness (document 000): ids, a count and a hash, no text."""
-
-    type: Literal["retrieval.snapshot.created"]
-    snapshot_id: str | None
-    intent_id: str | None
-    selected_count: int = Field(ge=0)
-    visible_text_hash: str | None
-    block_ref: str | None
-
-
-class CitedItem(_Part):
-    """The item behind a label of a block."""
-
-    snapshot_item_id: str
-    source_ref: str
-    visible_text_hash: str
-    authority: str
-    evidence_kind: str
-
-
-class RetrievalObservation(_Part):
-    """For a harness to hand on (document 000): the block, and the items behind its labels."""
-
-    type: Literal["retrieval.observation"]
-    snapshot_id: str | None
-    block_ref: str | None
-    context_block: str | None = Field(description="null where its text was erased")
-    citation_map: dict[str, CitedItem]
-
-
-class ContextItem(_Part):
-    """One item of a block."""
-
-    citation_id: str
-    authority: str
-    evidence_kind: str
-    text: str | None
-    trust: Literal["instruction", "evidence", "untrusted-observation"]
-
-
-class ContextBlock(_Part):
-    """A block as its items, for a harness that renders them itself (document 000)."""
-
-    title: str
-    items: list[ContextItem]
-    snapshot_id: str | None
 
 
 class Problem(BaseModel):
