@@ -22,9 +22,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,7 +40,7 @@ from ..progress import counted
 from ..redaction.masking import masked_digest
 from .column_types import PLACE
 from .jsonl import Record, bytes_of
-from .record_rows import files_of, read_files
+from .record_rows import Row, files_of, read_files
 from .report import SourceReport
 
 __all__ = ["files_named", "read_logs", "read_sot"]
@@ -53,19 +52,17 @@ _TIMES = ("timestamp", "time", "happened_at", "created_at", "date")
 _SCHEMA_SUFFIX = ".schema.yaml"
 
 
-def read_sot(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, roots: Sequence[Path] = ()
-) -> Iterator[pa.Table]:
+def read_sot(path: str | PathLike[str], *, now: datetime, **given: Any) -> Iterator[pa.Table]:
     """One row per record of every CSV and YAML file, authority 3; `source_id` is `structured-sot:<folder>`.
 
     Raises:
         InputError: naming file, row and column.
     """
 
-    def facts(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
+    def facts(file: Path, records: list[Record]) -> Iterator[Row]:
         schema, seen = _schema_beside(file), dict[str, str]()
         modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        for record in _records(file):
+        for record in records:
             if schema is not None:
                 schema.check(record)
             key = _key_of(schema, record)
@@ -74,28 +71,16 @@ def read_sot(
                 raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
             seen[identifier] = record.at
             recorded = record.instant(*_RECORDED) or min(modified, now)
-            yield (
-                record,
-                {
-                    "evidence_kind": "structured-fact",
-                    "document_type": "record",
-                    "authority": 3,
-                    "entity": identifier,
-                    "section": identifier,
-                    "level": record.text("level"),
-                    "event_time": recorded,
-                    "recorded_time": min(recorded, now),
-                },
-            )
+            yield {
+                "evidence_kind": "structured-fact", "document_type": "record", "authority": 3, "entity": identifier,
+                "section": identifier, "level": record.text("level"), "event_time": recorded,
+                "recorded_time": min(recorded, now),
+            }  # fmt: skip
 
-    return read_files(
-        path, "structured-sot", _SOT, partial(_rows, facts, Path(path), roots), project=project, report=report
-    )
+    return _read(path, "structured-sot", _SOT, facts, **given)
 
 
-def read_logs(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, roots: Sequence[Path] = ()
-) -> Iterator[pa.Table]:
+def read_logs(path: str | PathLike[str], *, now: datetime, **given: Any) -> Iterator[pa.Table]:
     """One row per line of every CSV log, with its time; `source_id` is `session-event:<folder>`, standing untrusted.
 
     A row belongs to the user in its column `principal` or `user`, else to the importing principal, like session events.
@@ -104,26 +89,55 @@ def read_logs(
         InputError: naming file, row and column.
     """
 
-    def events(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
-        for number, record in enumerate(_records(file), start=1):
+    def events(file: Path, records: list[Record]) -> Iterator[Row]:
+        for number, record in enumerate(records, start=1):
             happened = record.instant(*_TIMES)
             if happened is None:
                 raise InputError(f"Expected a time in one of {', '.join(_TIMES)}, got none - at {record.at}")
-            yield (
-                record,
-                {
-                    "evidence_kind": "session-event",
-                    "document_type": "log",
-                    "section": f"row {number}",
-                    "owner_user": record.text("principal", "user", "owner_user"),
-                    "event_time": happened,
-                    "recorded_time": min(happened, now),
-                },
-            )
+            yield {
+                "evidence_kind": "session-event", "document_type": "log", "section": f"row {number}",
+                "owner_user": record.text("principal", "user", "owner_user"), "event_time": happened,
+                "recorded_time": min(happened, now),
+            }  # fmt: skip
 
-    return read_files(
-        path, "session-event", _SOT[:1], partial(_rows, events, Path(path), roots), project=project, report=report
-    )
+    return _read(path, "session-event", _SOT[:1], events, **given)
+
+
+def _read(
+    path: str | PathLike[str],
+    origin_class: str,
+    suffixes: tuple[str, ...],
+    columns_of: Callable[[Path, list[Record]], Iterator[Row]],
+    *,
+    roots: Sequence[Path] = (),
+    **given: Any,
+) -> Iterator[pa.Table]:
+    """The rows of files that are no schema: `columns_of` gives the columns of each record that its kind has."""
+
+    def of_file(file: Path, _: str, base: Row) -> list[Row]:
+        if file.name.endswith(_SCHEMA_SUFFIX):
+            return []
+        place, records = _place(file, Path(path), roots), _records(file)
+        rows = [
+            {
+                **base,
+                PLACE: record.at,
+                "path": place,
+                "title": Path(place).stem,
+                "zone": record.word(ZONES, "zone"),
+                "line_start": record.line or None,
+                "line_end": record.line_end,
+                "text": "".join(
+                    f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value
+                ),
+                **columns,
+            }
+            for record, columns in zip(records, columns_of(file, records), strict=True)
+        ]
+        version = masked_digest("".join(row["text"] for row in rows))
+        return [{**row, "version": version} for row in rows]
+
+    return read_files(path, origin_class, suffixes, of_file, **given)
 
 
 def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> set[Path]:
@@ -138,36 +152,6 @@ def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> set[Pat
 
 def _schema_of(file: Path) -> Path:
     return file.with_name(f"{file.stem}{_SCHEMA_SUFFIX}")
-
-
-def _rows(
-    columns_of: Callable[[Path], Iterator[tuple[Record, dict[str, Any]]]],
-    named: Path,
-    roots: Sequence[Path],
-    file: Path,
-    _: str,
-    base: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """The rows of a file: `columns_of` gives its records, each with the columns that its kind has; none of a schema."""
-    if file.name.endswith(_SCHEMA_SUFFIX):
-        return []
-    place = _place(file, named, roots)
-    rows = [
-        {
-            **base,
-            PLACE: record.at,
-            "path": place,
-            "title": Path(place).stem,
-            "zone": record.word(ZONES, "zone"),
-            "line_start": record.line or None,
-            "line_end": record.line_end,
-            "text": "".join(f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value),
-            **columns,
-        }
-        for record, columns in columns_of(file)
-    ]
-    version = masked_digest("".join(row["text"] for row in rows))
-    return [{**row, "version": version} for row in rows]
 
 
 def _records(file: Path) -> list[Record]:
