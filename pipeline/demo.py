@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -207,8 +207,12 @@ def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -
 def _index_checkout(settings: Settings, checkout: Path, semantic: bool, progress: bool, say: Say) -> IndexReport:
     """Index the work tree of the repository."""
     project = checkout.name if checkout.name not in (SHOP, BILLING) else f"{checkout.name}-checkout"
-    request = IndexRequest(paths=(checkout,), semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
+    request = IndexRequest(paths=(checkout,), semantic=False)
     report = index_into(_in(settings, project), request, progress=progress, grant=False)
+    if semantic and (count := sum(report.rows.values())) > MAX_EMBEDDED_ROWS:
+        report.notes.append(f"{project}: {count} rows are not embedded; the limit here is {MAX_EMBEDDED_ROWS}")
+    elif semantic:
+        report = index_into(_in(settings, project), replace(request, semantic=True), progress=progress, grant=False)
     write_starter_grants(settings.grants_path, ASKS, project)
     for note in report.notes:
         say(note)

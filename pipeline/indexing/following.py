@@ -61,7 +61,6 @@ class IndexRequest:
     selection: Selection = field(default_factory=Selection)
     """Which files of `paths` are read."""
     semantic: bool = True
-    max_embedded_rows: int | None = None
     workers: int = 0
     """Processes that cut files and blobs; 0: as many as there are processors."""
 

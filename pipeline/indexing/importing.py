@@ -204,7 +204,7 @@ class _Import:
         corpus = self._corpus
         assert corpus is not None  # something was published
         ids = pa.chunked_array([*chain.from_iterable(self._ids.values())], pa.string()).unique()
-        if self.request.semantic and self._few() and corpus.unencoded(ids) and (encoder := self._loaded()) is not None:
+        if self.request.semantic and corpus.unencoded(ids) and (encoder := self._loaded()) is not None:
             tell = StepReporter(self.say, "embedded {:,} of {:,} texts", least=500)
             self.say("embedding texts; --no-semantic skips it. If it is interrupted, the next `index` resumes there")
             with tqdm(desc="embed", unit=" texts", disable=not self.progress, leave=False) as bar:
@@ -250,14 +250,6 @@ class _Import:
         for path in request.paths if request.history else ():
             yield "history", git_history.read_git_history(path, say=self.say, **of_trees)
             yield "uncommitted", git_history.read_uncommitted(path, **of_trees)
-
-    def _few(self) -> bool:
-        """Whether the import is small enough for vectors."""
-        count, most = sum(self.report.places.values()), self.request.max_embedded_rows
-        if most is not None and count > most:
-            self.report.notes.append(f"{self.report.project}: {count} rows are not embedded; the limit here is {most}")
-            return False
-        return True
 
     def _loaded(self) -> Any:
         """The encoder of the semantic lane, loaded once; None if the lane is off or its encoder is not installed.

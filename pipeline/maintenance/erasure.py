@@ -12,7 +12,7 @@ Note: a row may be erased by its owner and by auditors of its project; for all o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,44 +47,28 @@ class Erasure:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "dry_run": self.dry_run,
-            "rows": self.rows,
-            "generations_forgotten": self.generations,
-            "runs": self.runs.runs,
-            "texts": self.runs.texts,
-            "questions": self.runs.questions,
-            "texts_shared": self.runs.shared,
-            "runs_discarded": self.runs.discarded,
-            "runs_unreadable": self.runs.unreadable,
-            "runs_being_written": self.runs.being_written,
-        }
+        of_runs = {name: value for name, value in asdict(self.runs).items() if name != "lost"}
+        return {"dry_run": self.dry_run, "rows": self.rows, "generations_forgotten": self.generations} | of_runs
 
     def text(self) -> str:
         """The report for people."""
-        verb = "would erase" if self.dry_run else "erased"
-        texts, runs = counted(self.runs.texts, "text"), counted(len(self.runs.runs), "run")
-        lines = [f"{verb}: {counted(self.rows, 'row')} of evidence, {texts} in {runs}"]
-        if not self.dry_run:
+        runs, would = self.runs, self.dry_run
+        shown = f"{counted(runs.texts, 'text')} in {counted(len(runs.runs), 'run')}"
+        lines = [f"{'would erase' if would else 'erased'}: {counted(self.rows, 'row')} of evidence, {shown}"]
+        if not would:
             lines.append(f"forgotten: {counted(self.generations, 'generation')} that held any of it")
-        if self.runs.questions:
-            lines.append(
-                f"of these, everything of {counted(self.runs.questions, 'request')}: questions, what was shown, query vectors"
-            )
-        if self.runs.shared:
-            lines.append(f"stays: {counted(self.runs.shared, 'text')} that other requests have, too")
-        discards = "would discard" if self.dry_run else "discarded"
-        lines += [f"{discards}: {run}, which is unfinished" for run in self.runs.discarded]
-        lines += [
-            f"cannot be read; restore it from a backup and run the same command again: {run}"
-            for run in self.runs.unreadable
-        ]
-        lines += [
-            f"is being written; run the same command again when it is complete: {run}"
-            for run in self.runs.being_written
-        ]
-        lines.append(f"stays: {_STAYS}")
-        return "\n".join(lines) + "\n"
+        if runs.questions:
+            texts = "questions, what was shown, query vectors"
+            lines.append(f"of these, everything of {counted(runs.questions, 'request')}: {texts}")
+        if runs.shared:
+            lines.append(f"stays: {counted(runs.shared, 'text')} that other requests have, too")
+        lines += [f"{'would discard' if would else 'discarded'}: {run}, which is unfinished" for run in runs.discarded]
+        for what, named in (
+            ("cannot be read; restore it from a backup and run the same command again", runs.unreadable),
+            ("is being written; run the same command again when it is complete", runs.being_written),
+        ):
+            lines += [f"{what}: {run}" for run in named]
+        return "\n".join([*lines, f"stays: {_STAYS}"]) + "\n"
 
 
 def erase(

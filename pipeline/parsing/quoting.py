@@ -28,16 +28,10 @@ _TIME = re.compile(r"[0-9][0-9TZ:.+ -]*")
 _QUOTED = re.compile(r"'[^']{4,}'|\"[^\"]{4,}\"")
 
 
-class _Instead:
-    """Replaces a value in a message by its kind."""
+class _Instead(str):
+    """The kind of a value, which replaces it in a message without quotes."""
 
-    __slots__ = ("kind",)
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-    def __str__(self) -> str:
-        return self.kind
+    __repr__ = str.__str__
 
 
 def shown(value: Any, at: str = "") -> Any:

@@ -140,12 +140,8 @@ def _covered(data: bytes, secrets: Sequence[Finding]) -> bytes:
 
 
 def _outline(lines: Lines, kind: FileKind) -> Outline:
-    if kind.splitter == "markdown":
-        return outline_markdown(lines)
-    if kind.splitter == "rst":
-        return outline_rst(lines)
-    if kind.splitter == "log":
-        return outline_log(lines)
+    if outline := {"markdown": outline_markdown, "rst": outline_rst, "log": outline_log}.get(kind.splitter):
+        return outline(lines)
     if kind.splitter != "lines":
         return outline_code(lines, kind.splitter)
     if kind.content_type == "code":
