@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote
@@ -22,7 +21,7 @@ import pyarrow as pa
 from ...nodes.errors import EngineError, InputError
 from .files import ReadOptions
 from .jsonl import is_unicode
-from .record_rows import record_table, rows_of_text
+from .record_rows import Row, record_table, rows_of_text
 from .report import SourceReport
 
 __all__ = ["MOST", "read_mcp_resources"]
@@ -32,10 +31,11 @@ MOST = 10_000
 SECONDS = 60
 """Timeout for one response of a server."""
 _NAME = re.compile(r"[\w.-]{1,100}")
+_UNREAD = "MCP resource that could not be read"
 _SUFFIXES = {"text/markdown": ".md", "text/x-rst": ".rst", "text/html": ".html"}
 
 
-def read_mcp_resources(server: str, *, project: str, now: datetime, report: SourceReport) -> Iterator[pa.Table]:
+def read_mcp_resources(server: str, *, project: str, report: SourceReport, **_: Any) -> Iterator[pa.Table]:
     """The text resources that a server lists, in order of their URIs.
 
     Args:
@@ -54,14 +54,17 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
         raise EngineError("Expected mcp, got no such package - at the extra serve", hint=hint)
     import anyio
 
+    source, rows = f"mcp-resource:{name}", list[Row]()
+    if source in report.complete_sources:
+        raise InputError.described("each name once", f"{name} twice", "--add mcp")
     try:
         found = anyio.run(_texts, at.strip(), report)
     except Exception as error:  # a server, its transport and the client may raise anything
-        got = type(_first(error)).__name__
-        raise InputError.described("an MCP server that lists its resources", got, f"--add mcp={name}") from error
-    source, rows = f"mcp-resource:{name}", list[dict[str, Any]]()
-    if source in report.complete_sources:
-        raise InputError.described("each name once", f"{name} twice", "--add mcp")
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise InputError.described(
+            "an MCP server that lists its resources", type(error).__name__, f"--add mcp={name}"
+        ) from error
     base = {"source_id": source, "origin_class": "mcp-resource", "owner_project": project, "authority": 0,
             "declared_standing": "untrusted", "declared_safety": "requires-review"}  # fmt: skip
     for resource, mime, text in found:
@@ -76,22 +79,24 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
         report.complete_sources.add(source)
 
 
-_UNREAD = "MCP resource that could not be read"
-
-
 async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | None, str]]:
-    """The text resources, with their types."""
+    """The text resources of all pages, with their types; those after the first `MOST` count as not readable, so no row of the
+    source ends.
+    """
     from mcp import Client, StdioServerParameters
     from mcp.shared.exceptions import MCPError
 
-    target: Any = server
-    if not re.match(r"https?://", server):
-        command, *args = shlex.split(server)
-        target = StdioServerParameters(command=command, args=args)
+    command = [] if re.match(r"https?://", server) else shlex.split(server)
+    target: Any = StdioServerParameters(command=command[0], args=command[1:]) if command else server
     most = ReadOptions().max_file_bytes
-    found = []
+    listed, found, page, cursor = list[Any](), list[tuple[Any, str | None, str]](), None, None
     async with Client(target, read_timeout_seconds=SECONDS) as client:
-        for resource in await _listed(client, report):
+        while page is None or (cursor is not None and len(listed) < MOST):
+            page = await client.list_resources(cursor=cursor)
+            listed, cursor = listed + page.resources, page.next_cursor
+        if cursor is not None or len(listed) > MOST:
+            report.skip(_UNREAD, at=f"resources after the first {MOST:,}")
+        for resource in listed[:MOST]:
             uri = str(resource.uri)
             if not is_unicode(uri):
                 report.skip("path not utf-8", at=ascii(uri))
@@ -114,30 +119,8 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
     return sorted(found, key=lambda one: str(one[0].uri))
 
 
-async def _listed(client: Any, report: SourceReport) -> list[Any]:
-    """The resources of all pages, `MOST` at most; the rest counts as not readable, so no row of the source ends."""
-    found: list[Any] = []
-    cursor: str | None = None
-    while len(found) < MOST:
-        page = await client.list_resources(cursor=cursor)
-        found += page.resources
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    if cursor is not None or len(found) > MOST:
-        report.skip(_UNREAD, at=f"resources after the first {MOST:,}")
-    return found[:MOST]
-
-
 def _path(uri: str) -> str:
     """The URI as a path: without scheme, query and `..`."""
     place = unquote(re.sub(r"^[A-Za-z][\w+.-]*:/*", "", uri).split("?")[0].split("#")[0]).replace("\\", "/")
     parts = [part for part in place.split("/") if part.strip() not in ("", ".", "..")]
     return "/".join(parts) or "resource"
-
-
-def _first(error: BaseException) -> BaseException:
-    """The first error of a nested group."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
