@@ -21,9 +21,10 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
+from operator import attrgetter
 from os import PathLike
 from typing import Any
 
@@ -35,7 +36,7 @@ from ...nodes.schema import TIMESTAMP
 from ..corpus.incoming import PLACEMENT_LIST, placement_lists
 from ..progress import Say, StepReporter, counted, quiet
 from .document_reader import DocumentReader, Text
-from .file_kinds import file_kind
+from .file_kinds import FileKind, file_kind
 from .files import FILE_ROWS, ReadOptions, columns_of, table_of
 from .git_commands import ABSENT, Blobs, Change, Commit, Git
 from .report import SourceReport
@@ -117,37 +118,50 @@ def read_changes(
         say: receives a line of progress at each tenth of many changes.
     """
     with ThreadPoolExecutor(1) as ahead:
-        before: tuple[_Batch, Future[set[bytes]]] | None = None
-        for batch in _batches(changes, blob, reader, report, say):
-            reading = batch, ahead.submit(reader.read, batch.texts.values())
-            if before is not None:
-                yield from before[0].tables(constant, before[1].result())
-            before = reading
-        if before is not None:
-            yield from before[0].tables(constant, before[1].result())
+        read = list[tuple[list[Change], list[bytes | None], Future[set[bytes]]]]()
+        for batch in _batches(changes, say):
+            keys, texts = _texts(batch, blob, reader, report)
+            read.append((batch, keys, ahead.submit(reader.read, texts)))
+            if len(read) > 1:
+                yield from _placements(*read.pop(0), reader, constant, report)
+        for each in read:
+            yield from _placements(*each, reader, constant, report)
 
 
-def _batches(
-    changes: Iterable[Change], blob: BlobOf, reader: DocumentReader, report: SourceReport, say: Say
-) -> Iterator[_Batch]:
-    by_path: dict[bytes, list[Change]] = {}
+def _batches(changes: Iterable[Change], say: Say) -> Iterator[list[Change]]:
+    """The changes by path, all those of a path in one batch."""
+    ordered = sorted(changes, key=attrgetter("path"))
+    tell, batch = StepReporter(say, "read {:,} of {:,} changes", least=LEAST_REPORTED), list[Change]()
+    for done, change in enumerate(ordered):
+        if not batch or change.path != batch[-1].path:
+            tell(done, len(ordered))
+            if len(batch) >= BATCH_CHANGES:
+                yield batch
+                batch = []
+        batch.append(change)
+    if batch:
+        yield batch
+
+
+def _texts(
+    changes: Sequence[Change], blob: BlobOf, reader: DocumentReader, report: SourceReport
+) -> tuple[list[bytes | None], Collection[Text]]:
+    """The key of the text after each change, None if it has none that can be read; and the texts."""
+    keys, texts = list[bytes | None](), dict[tuple[str, FileKind], Text]()
     for change in changes:
-        by_path.setdefault(change.path, []).append(change)
-    total, done = sum(map(len, by_path.values())), 0
-    tell = StepReporter(say, "read {:,} of {:,} changes", least=LEAST_REPORTED)
-    batch = _Batch(blob, reader, report)
-    for raw in sorted(by_path):
-        if len(batch.changes) >= BATCH_CHANGES:
-            yield batch
-            batch = _Batch(blob, reader, report)
-        tell(done, total)
-        own = by_path.pop(raw)
-        done += len(own)
-        try:
-            batch.add(raw.decode("utf-8"), own)
-        except UnicodeDecodeError:
-            report.skip("path not utf-8", len(own))
-    yield batch
+        path = change.path.decode("utf-8", "replace")
+        kind, key = file_kind(path), None
+        reason = "path not utf-8" if path.encode() != change.path else _no_file(change.mode)
+        if reason or not kind.text_by_name:
+            report.skip(reason or "not text by name", int(reason != ABSENT), at=path)
+        else:
+            if (text := texts.get((change.blob, kind))) is None:
+                limit = reader.options.limit(kind)
+                text = Text(reader.key(f"git:{change.blob}", path), path, partial(blob, change.blob, limit))
+                texts[change.blob, kind] = text
+            key = text.key
+        keys.append(key)
+    return keys, texts.values()
 
 
 def commit_table(line: Sequence[Commit]) -> pa.Table:
@@ -160,107 +174,77 @@ def commit_table(line: Sequence[Commit]) -> pa.Table:
     )
 
 
-@dataclass
-class _Batch:
-    """The changes of some paths, those of a path in a row."""
+def _placements(
+    changes: Sequence[Change],
+    after: Sequence[bytes | None],
+    reading: Future[set[bytes]],
+    reader: DocumentReader,
+    constant: Mapping[str, Any],
+    report: SourceReport,
+) -> Iterator[pa.Table]:
+    """The rows of a batch: `after` are the keys of the texts, `reading` gives those that are missing."""
+    missing = reading.result()
+    reasons: dict[bytes, str | None] = dict.fromkeys(missing, "blob not in the repository")
+    paths = [change.path.decode("utf-8", "replace") for change in changes]
+    keys, at = list[bytes](), list[int]()
+    for number, key in enumerate(after):
+        if key is None:
+            continue
+        if key not in reasons:
+            reasons[key] = reader.document(key)[0]
+        if (reason := reasons[key]) is not None:
+            report.skip(reason, at=paths[number])
+            continue
+        keys.append(key)
+        at.append(number)
+    places = reader.places(keys)
+    if not len(places.document):
+        return
+    version = np.array(at, dtype=np.int64)[places.document]
+    path = np.cumsum([0, *(one != other for one, other in pairwise(paths))])
+    occurrence = places.at["occurrence"]
+    order = np.lexsort((version, occurrence, places.same, path[version]))
 
-    blob: BlobOf
-    reader: DocumentReader
-    report: SourceReport
+    def changed(values: NDArray) -> NDArray[np.bool_]:
+        """Where a value differs from the one before it, in this order."""
+        values = values[order]
+        return np.append(True, values[1:] != values[:-1])
 
-    def __post_init__(self) -> None:
-        self.changes: list[Change] = []
-        self._paths: list[str] = []
-        self._path_of: list[int] = []
-        self._keys: list[bytes | None] = []
-        self._gone: list[bool] = []
-        self.texts: dict[bytes, Text] = {}
-        self._known: dict[tuple[str, object], bytes] = {}
-
-    def add(self, path: str, changes: Sequence[Change]) -> None:
-        """Add a path."""
-        kind, limit = file_kind(path), self.reader.options.limit_at(path)
-        for change in changes:
-            reason, key = _no_file(change.mode), None
-            if reason:
-                if reason != ABSENT:
-                    self.report.skip(reason, at=path)
-            elif not kind.text_by_name:
-                self.report.skip("not text by name", at=path)
-            elif (key := self._known.get((change.blob, kind))) is None:
-                key = self._known[change.blob, kind] = self.reader.key(f"git:{change.blob}", path)
-                self.texts[key] = Text(key, path, partial(self.blob, change.blob, limit))
-            self.changes.append(change)
-            self._path_of.append(len(self._paths))
-            self._keys.append(key)
-            self._gone.append(bool(reason))
-        self._paths.append(path)
-
-    def tables(self, constant: Mapping[str, Any], missing: Collection[bytes]) -> Iterator[pa.Table]:
-        """The rows of these paths, whose texts were read, but for those of the `missing` keys."""
-        changes = self.changes
-        reasons: dict[bytes, str | None] = {}
-        keys, at = list[bytes](), list[int]()
-        for number, key in enumerate(self._keys):
-            if key is None:
-                continue
-            if key not in reasons:
-                reasons[key] = "blob not in the repository" if key in missing else self.reader.document(key)[0]
-            if (reason := reasons[key]) is not None:
-                self.report.skip(reason, at=self._paths[self._path_of[number]])
-                continue
-            keys.append(key)
-            at.append(number)
-        places = self.reader.places(keys)
-        if not len(places.document):
-            return
-        version = np.array(at, dtype=np.int64)[places.document]
-        path = np.array(self._path_of, dtype=np.int64)
-        occurrence = places.at["occurrence"]
-        order = np.lexsort((version, occurrence, places.same, path[version]))
-
-        def changed(values: NDArray) -> NDArray[np.bool_]:
-            """Where a value differs from the one before it, in this order."""
-            values = values[order]
-            return np.append(True, values[1:] != values[:-1])
-
-        another = changed(path[version]) | changed(places.same) | changed(occurrence)
-        moved = changed(places.at["line_start"]) | changed(places.at["byte_start"])
-        gap = np.append(True, np.diff(version[order]) != 1)
-        begins = np.flatnonzero(another | moved | gap)
-        first = order[begins]
-        ended = version[order[np.append(begins[1:], len(order)) - 1]] + 1
-        is_last = (ended == len(changes)) | (path[np.minimum(ended, len(changes) - 1)] != path[ended - 1])
-        times = np.array([change.commit.time for change in changes], dtype=np.int64)
-        end, gone = (
-            times[np.minimum(ended, len(changes) - 1)],
-            np.array(self._gone)[np.minimum(ended, len(changes) - 1)],
-        )
-        shas = pa.array([change.commit.sha for change in changes], pa.string())
-        placed = {
-            "version": shas.take(pa.array(version[first])),
-            **{name: pa.array(places.at[name][first]) for name in ("line_start", "line_end", "byte_start", "byte_end")},
-            "recorded_time": pa.array(times[version[first]]),
-            "superseded_at": pa.array(end, mask=is_last | gone),
-            "deleted_at": pa.array(end, mask=is_last | ~gone),
-        }
-        self.report.read += len(first)
-        heads = np.flatnonzero(another[begins])
-        rows = first[heads]
-        last = order[np.append(begins[heads[1:]], len(order)) - 1]  # its header describes the row
-        began = pa.array(times[version[rows]]).cast(TIMESTAMP)
-        columns = {name: values.take(pa.array(heads)) for name, values in placed.items()}
-        table = self.reader.table(
-            self.reader.chunks(places, last),
-            dict(constant)
-            | columns
-            | {
-                "path": pa.array(self._paths, pa.string()).take(pa.array(path[version[rows]])),
-                "occurrence": pa.array(occurrence[rows]),
-                "event_time": began,
-            },
-        )
-        yield table.append_column(PLACEMENT_LIST, placement_lists(placed, np.append(heads, len(first))))
+    another = changed(path[version]) | changed(places.same) | changed(occurrence)
+    moved = changed(places.at["line_start"]) | changed(places.at["byte_start"])
+    gap = np.append(True, np.diff(version[order]) != 1)
+    begins = np.flatnonzero(another | moved | gap)
+    first = order[begins]
+    ended = version[order[np.append(begins[1:], len(order)) - 1]] + 1
+    by = np.minimum(ended, len(changes) - 1)
+    is_last = (ended == len(changes)) | (path[by] != path[ended - 1])
+    times = np.array([change.commit.time for change in changes], dtype=np.int64)
+    end, gone = times[by], np.array([bool(_no_file(change.mode)) for change in changes])[by]
+    shas = pa.array([change.commit.sha for change in changes], pa.string())
+    placed = {
+        "version": shas.take(pa.array(version[first])),
+        **{name: pa.array(places.at[name][first]) for name in ("line_start", "line_end", "byte_start", "byte_end")},
+        "recorded_time": pa.array(times[version[first]]),
+        "superseded_at": pa.array(end, mask=is_last | gone),
+        "deleted_at": pa.array(end, mask=is_last | ~gone),
+    }
+    report.read += len(first)
+    heads = np.flatnonzero(another[begins])
+    rows = first[heads]
+    last = order[np.append(begins[heads[1:]], len(order)) - 1]  # its header describes the row
+    began = pa.array(times[version[rows]]).cast(TIMESTAMP)
+    columns = {name: values.take(pa.array(heads)) for name, values in placed.items()}
+    table = reader.table(
+        reader.chunks(places, last),
+        dict(constant)
+        | columns
+        | {
+            "path": pa.array(paths, pa.string()).take(pa.array(version[rows])),
+            "occurrence": pa.array(occurrence[rows]),
+            "event_time": began,
+        },
+    )
+    yield table.append_column(PLACEMENT_LIST, placement_lists(placed, np.append(heads, len(first))))
 
 
 def _no_file(mode: str) -> str:
