@@ -41,7 +41,7 @@ from .files import FILE_ROWS, ReadOptions, columns_of, table_of
 from .git_commands import ABSENT, Blobs, Change, Commit, Git
 from .report import SourceReport
 from .selection import Selection
-from .work_tree import FilesAsRows, read_file
+from .work_tree import read_file, rows_of_files
 
 __all__ = ["commit_table", "read_changes", "read_git_history", "read_uncommitted"]
 
@@ -292,19 +292,13 @@ def read_uncommitted(
         "branch": branch,
         "workspace_root": str(git.folder),
     }
-    files = FilesAsRows(reader, report, constant, recorded, "uncommitted")
-    shadowing, gone = set[str](), list[str]()
-    for raw, has_rows, found in _changed(git, head, reader.options, selection or Selection(), report):
-        path = raw.decode("utf-8", "replace")
-        if has_rows:
-            shadowing.add(path)
-        if found is not None:
-            yield from files.add(*found)
-        else:
-            gone.append(path)
-    yield from files.rest()
+    unshadowed = set[str]()
+    files = _changed(git, head, reader.options, selection or Selection(), report, unshadowed)
+    for table in rows_of_files(files, reader, report, constant, recorded, "uncommitted"):
+        unshadowed.difference_update(table["path"].unique().to_pylist())
+        yield table
     notes = list[dict[str, Any]]()
-    for path in sorted(shadowing.intersection(gone + files.unread)):
+    for path in sorted(unshadowed):
         what = "not readable as text" if os.path.lexists(git.folder / path) else "removed"
         note = {"path": path, "text": _NOTE.format(path=path, what=what), "version": "uncommitted:none"}
         times = {"recorded_time": recorded, "event_time": recorded}
@@ -315,9 +309,9 @@ def read_uncommitted(
 
 
 def _changed(
-    git: Git, head: str | None, options: ReadOptions, selection: Selection, report: SourceReport
-) -> Iterator[tuple[bytes, bool, tuple[str, bytes, int] | None]]:
-    """Paths that differ from HEAD, whether HEAD may have rows of them, and what `read_file` returns for them."""
+    git: Git, head: str | None, options: ReadOptions, selection: Selection, report: SourceReport, shadowed: set[str]
+) -> Iterator[tuple[str, bytes, int]]:
+    """Files that differ from HEAD, as `read_file` returns them; adds the paths that differ and of which HEAD has rows."""
     excludes = selection.rules(git.folder).excludes
     tree = git.tree(head) if head else ()
     committed = {path: (mode, blob) for mode, blob, path in tree if not excludes(path)}
@@ -336,7 +330,9 @@ def _changed(
                 same = bool(mode) and not has_rows
             if not same:
                 report.merge(own)
-                yield raw, has_rows, found
+                shadowed |= {path} if has_rows else set()
+                if found is not None:
+                    yield found
 
 
 def _same(data: bytes, blob: str, blobs: Blobs, limit: int) -> bool:

@@ -10,8 +10,9 @@ the date in its header (`headers.metadata_of`).
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from io import FileIO
 from os import PathLike
 from pathlib import Path
@@ -28,7 +29,7 @@ from .files import ReadOptions
 from .report import SourceReport
 from .selection import Selection, file_at
 
-__all__ = ["FilesAsRows", "read_file", "read_work_tree"]
+__all__ = ["read_file", "read_work_tree", "rows_of_files"]
 
 _BATCH_FILES, _BATCH_BYTES = 1_024, 32_000_000
 _PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
@@ -68,73 +69,66 @@ def read_work_tree(
     else:
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or folder.resolve().name or 'root'}"
-    files = FilesAsRows(
-        reader, report, {"source_id": source_id, "owner_project": project}, pa.scalar(now, TIMESTAMP).value
-    )
-    for raw in sorted(paths):
-        if (found := read_file(folder, raw, report, reader.options)) is not None:
-            yield from files.add(*found)
-    yield from files.rest()
+    constant = {"source_id": source_id, "owner_project": project}
+    found = (read_file(folder, raw, report, reader.options) for raw in sorted(paths))
+    yield from rows_of_files(filter(None, found), reader, report, constant, pa.scalar(now, TIMESTAMP).value)
     if folder == root:
         report.complete_sources.add(source_id)
 
 
-class FilesAsRows:
-    """Collects files as they are read, and yields their rows in batches."""
+def rows_of_files(
+    files: Iterable[tuple[str, bytes, int]],
+    reader: DocumentReader,
+    report: SourceReport,
+    constant: Mapping[str, Any],
+    recorded: int,
+    version: str = "sha256",
+) -> Iterator[pa.Table]:
+    """The rows of files (path, bytes and modification time), some files at a time.
 
-    def __init__(
-        self,
-        reader: DocumentReader,
-        report: SourceReport,
-        constant: Mapping[str, Any],
-        recorded: int,
-        version: str = "sha256",
-    ) -> None:
-        """`constant` are the columns that are equal in all rows; versions are digests with the prefix `version`."""
-        self._reader, self._report = reader, report
-        self._constant, self._recorded, self._version = constant, recorded, version
-        self._files: list[tuple[str, bytes, int]] = []
-        self._texts: list[Text] = []
-        self._bytes = 0
-        self.unread: list[str] = []
-        """The paths of files that have no rows."""
+    `constant` are the columns that are equal in all rows; versions are digests with the prefix `version`.
+    """
+    batch, size = list[tuple[str, bytes, int]](), 0
+    for file in files:
+        batch.append(file)
+        size += len(file[1])
+        if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
+            yield from _rows(batch, reader, report, constant, recorded, version)
+            batch, size = [], 0
+    yield from _rows(batch, reader, report, constant, recorded, version)
 
-    def add(self, path: str, data: bytes, modified: int) -> Iterator[pa.Table]:
-        """Add a file; yields the rows of the files so far if they are many."""
-        key = self._reader.key_of(data, path)
-        self._texts.append(Text(key, path, lambda: data))
-        self._files.append((path, key, modified))
-        self._bytes += len(data)
-        if len(self._files) >= _BATCH_FILES or self._bytes >= _BATCH_BYTES:
-            yield from self.rest()
 
-    def rest(self) -> Iterator[pa.Table]:
-        """Yield the rows of the files so far."""
-        files, texts, self._files, self._texts, self._bytes = self._files, self._texts, [], [], 0
-        reader, report, versions = self._reader, self._report, list[str | None]()
-        reader.read(texts)
-        for path, key, _ in files:
-            reason, notes, version = reader.document(key)
-            versions.append(version and f"{self._version}:{version.removeprefix('sha256:')}")
-            if reason is not None:
-                report.skip(reason, at=path)
-                self.unread.append(path)
-            for note in notes:
-                report.note(note, at=path)
-        places = reader.places([key for _, key, _ in files])
-        if not len(places.document):
-            return
-        report.read += len(places.document)
-        chunks = reader.chunks(places)
-        of, instant = pa.array(places.document), chunks.schema.field("event_time").type
-        modified = pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64())
-        columns = {name: pa.array(places.at[name]) for name in _PLACED} | {
-            "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
-            "version": pa.array(versions, pa.string()).take(of),
-            "event_time": pc.coalesce(chunks["event_time"], modified.cast(instant).take(of)),
-            "recorded_time": pa.scalar(self._recorded, pa.int64()).cast(instant),
-        }
-        yield reader.table(chunks, {**self._constant, **columns})
+def _rows(
+    files: Sequence[tuple[str, bytes, int]],
+    reader: DocumentReader,
+    report: SourceReport,
+    constant: Mapping[str, Any],
+    recorded: int,
+    version: str,
+) -> Iterator[pa.Table]:
+    keys, versions = [reader.key_of(data, path) for path, data, _ in files], list[str | None]()
+    reader.read(Text(key, path, partial(bytes, data)) for key, (path, data, _) in zip(keys, files, strict=True))
+    for key, (path, _, _) in zip(keys, files, strict=True):
+        reason, notes, digest = reader.document(key)
+        versions.append(digest and f"{version}:{digest.removeprefix('sha256:')}")
+        if reason is not None:
+            report.skip(reason, at=path)
+        for note in notes:
+            report.note(note, at=path)
+    places = reader.places(keys)
+    if not len(places.document):
+        return
+    report.read += len(places.document)
+    chunks = reader.chunks(places)
+    of, instant = pa.array(places.document), chunks.schema.field("event_time").type
+    modified = pa.array([min(modified, recorded) for _, _, modified in files], pa.int64())
+    columns = {name: pa.array(places.at[name]) for name in _PLACED} | {
+        "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
+        "version": pa.array(versions, pa.string()).take(of),
+        "event_time": pc.coalesce(chunks["event_time"], modified.cast(instant).take(of)),
+        "recorded_time": pa.scalar(recorded, pa.int64()).cast(instant),
+    }
+    yield reader.table(chunks, {**constant, **columns})
 
 
 def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[str, bytes, int] | None:
