@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.sources.code import outline_code
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.grammars import SPLITTERS, grammar
@@ -314,11 +313,3 @@ def test_no_text_is_too_odd_for_a_grammar(splitter: str, text: str) -> None:
     lines = Lines(text.encode() or b"\n")
     outline = outline_code(lines, splitter)
     assert all(0 <= chunk.start < chunk.end <= lines.count for chunk in outline.chunks)
-
-
-def test_a_grammar_that_is_not_installed_is_an_error_only_where_a_file_needs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    present = importing.reader_digest.__wrapped__()
-    monkeypatch.setattr(importing, "_LIBRARIES", (*importing._LIBRARIES, "tree-sitter-nowhere"))
-    assert importing.reader_digest.__wrapped__() != present

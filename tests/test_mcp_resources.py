@@ -15,7 +15,6 @@ import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 
 pytest.importorskip("mcp", reason="needs the extra serve")
-from scoped_retrieval.pipeline.sources.mcp_resources import _path
 
 SERVER = """
 from mcp.server.mcpserver import MCPServer
@@ -105,13 +104,3 @@ def test_a_server_over_http_is_read_too(shop: Path, capsys):
         finally:
             started.terminate()
     assert code == 0 and json.loads(out)["rows"]["mcp"] == 3 and "okapi rule" in block(capsys, "okapi rule")
-
-
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
-        ("file:///docs/a.md", "docs/a.md"),  ("x://../../etc/passwd", "etc/passwd"), ("urn:a:b", "a:b"),
-    ],
-)  # fmt: skip
-def test_a_uri_is_a_path_below_its_source(uri: str, path: str):
-    assert _path(uri) == path

@@ -1,10 +1,9 @@
-"""Logs are cut by failure, and the path of a file decides how it is read."""
+"""Logs are cut by failure."""
 
 from __future__ import annotations
 
 import pytest
 from scoped_retrieval.pipeline.sources.chunking import chunk_document
-from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 
 
 def sections(text: str) -> list[str | None]:
@@ -65,27 +64,3 @@ def test_frames_are_calls_and_links() -> None:
         "a.log", 'Traceback (most recent call last):\n  File "shop/cart.py", line 3, in total\nKeyError\n'
     )
     assert (chunk.calls, chunk.links) == (("KeyError", "total"), ("shop/cart.py",))
-
-
-# --- kinds ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("path", "evidence_kind", "origin_class", "splitter"),
-    [
-        ("src/a.py", "code", "workspace", "python"),
-        ("README", "doc", "project-doc", "lines"),
-        ("docs/notes.unknown", "doc", "project-doc", "lines"),
-        (".cursorrules", "rule", "project-doc", "lines"),
-        ("ci/pytest-output.txt", "test-log", "workspace", "log"),
-        ("Makefile", "code", "workspace", "lines"),
-    ],
-)
-def test_the_path_decides_the_kind(path: str, evidence_kind: str, origin_class: str, splitter: str) -> None:
-    kind = file_kind(path)
-    assert (kind.evidence_kind, kind.origin_class, kind.splitter) == (evidence_kind, origin_class, splitter)
-
-
-def test_the_text_of_a_log_is_untrusted() -> None:
-    assert file_kind("a.log").standing == "untrusted"
-    assert file_kind("a.py").standing == "evidence"

@@ -184,18 +184,11 @@ def test_the_corpus_and_the_runs_of_the_tool_are_never_sources(tmp_path: Path) -
     assert {path for table in tables for path in table["path"].to_pylist()} == {"a.md"}
 
 
-@pytest.mark.parametrize(
-    ("path", "document_type"),
-    [
-        ("src/app.py", None),
-        ("src/test_app.py", "test"),
-        ("src/contest.py", None),
-        ("tests/data.json", "test"),
-        ("requirements-dev.txt", "config"),
-    ],
-)
-def test_tests_and_configuration_are_document_types_of_code(path: str, document_type: str | None) -> None:
-    assert file_kind(path).document_type == document_type
+def test_a_large_log_is_read_and_another_large_file_is_left_out(tmp_path: Path) -> None:
+    line = "2026-01-01T10:00:00Z step done without an error\n"
+    rows = read(write(tmp_path, {"run.log": line * 12_000, "big.md": line * 12_000}))
+    assert paths(rows) == ["run.log"]
+    assert sum(text.count("step done") for text in rows["text"].to_pylist()) == 12_000
 
 
 @pytest.mark.parametrize("at", [".", "below", "below/deeper"])

@@ -136,30 +136,22 @@ class Git:
         """`git:<name>`; by default the name of the folder that is read, or of the bare repository without `.git`."""
         return f"git:{name or self.folder.name.removesuffix('.git') or 'repository'}"
 
-    def run(self, *arguments: str, folder: Path | None = None, asked: bytes = b"") -> bytes:
-        """The output of a command, run in `folder`, by default in the root; `asked` is its input.
+    def run(self, *arguments: str, folder: Path | None = None, asked: bytes = b"", no: bool = False) -> bytes:
+        """The output of a command, run in `folder`, by default in the root; `asked` is its input. With `no`, it may answer no,
+        by status 1 and no output.
 
         Raises:
             InputError: the command failed.
         """
-        return self._ended(self._started(arguments, folder), asked, {0})[1]
-
-    def try_(self, *arguments: str, folder: Path | None = None) -> bytes | None:
-        """The output of a command, or None if it answers no, by status 1.
-
-        Raises:
-            InputError: the command failed.
-        """
-        status, output = self._ended(self._started(arguments, folder), b"", {0, 1})
-        return None if status else output
+        return self._ended(self._started(arguments, folder), asked, {0, 1} if no else {0})
 
     def branch(self) -> tuple[str | None, str | None]:
         """Name and head commit of the current branch; the name is None if no branch is checked out, the commit is None if
         there are no commits.
         """
-        shown = self.try_("symbolic-ref", "--quiet", "--short", "HEAD")
-        head = self.try_("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        return (_line(shown) or None) if shown else None, _line(head) if head else None
+        shown = self.run("symbolic-ref", "--quiet", "--short", "HEAD", no=True)
+        head = self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", no=True)
+        return shown.decode("utf-8", "replace").strip() or None, head.decode("ascii").strip() or None
 
     def commits(self, head: str) -> list[Commit]:
         """The first-parent line up to `head`, oldest first."""
@@ -182,7 +174,7 @@ class Git:
             InputError: the repository lacks objects of the line.
         """
         asked = "".join(f"{c.sha} {c.parent}\n" if c.parent else f"{c.sha}\n" for c in commits).encode()
-        options = (
+        options = [
             "--stdin",
             "-r",
             "-z",
@@ -192,7 +184,7 @@ class Git:
             "--no-abbrev",
             "--no-ext-diff",
             "--no-textconv",
-        )
+        ]
         try:
             fields = self.run("diff-tree", *options, f"--relative={os.fsdecode(self.below)}", asked=asked).split(b"\0")
         except InputError as error:
@@ -264,8 +256,8 @@ class Git:
         except OSError as error:
             raise InputError("Expected git on the search path, got none - at PATH") from error
 
-    def _ended(self, command: subprocess.Popen[bytes], asked: bytes, expected: set[int]) -> tuple[int, bytes]:
-        """Status and output of a command.
+    def _ended(self, command: subprocess.Popen[bytes], asked: bytes, expected: set[int]) -> bytes:
+        """The output of a command.
 
         Raises:
             InputError: another status than expected, with git's reason.
@@ -280,7 +272,7 @@ class Git:
                 f"Expected git {name} to succeed, got status {command.returncode}, {reason!r} - at {self.path}",
                 hint=partial if _PROMISED in reason else "",
             )
-        return command.returncode, output
+        return output
 
 
 class Blobs:
@@ -331,7 +323,3 @@ class Blobs:
         self._command.terminate()
         with suppress(BrokenPipeError):
             self._command.communicate()
-
-
-def _line(shown: bytes) -> str:
-    return shown.decode("utf-8", "replace").strip()

@@ -74,7 +74,7 @@ class Selection:
         try:
             git = Git(root)
             paths = list(git.files())
-            if not paths and git.try_("check-ignore", "--quiet", ".", folder=git.folder) is not None:
+            if not paths and git.run("check-ignore", ".", folder=git.folder, no=True):
                 report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
         except InputError as error:
             hint = "`--no-git` reads the folder by its .gitignore files alone: what is excluded elsewhere is then read, too."
@@ -199,10 +199,6 @@ def file_at(root: Path, raw: bytes, report: SourceReport) -> tuple[str, os.stat_
 
 def through_link(root: Path, path: str) -> bool:
     """Whether a folder of a path below `root`, or the file itself, is a symbolic link."""
-    at = str(root)
-    with suppress(OSError, ValueError):
-        for part in path.split("/"):
-            at = f"{at}/{part}"
-            if stat.S_ISLNK(os.lstat(at).st_mode):
-                return True
+    with suppress(ValueError):  # a path with NUL
+        return os.path.realpath(root / path) != f"{os.path.realpath(root)}/{path}"
     return False
