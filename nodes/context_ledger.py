@@ -142,5 +142,4 @@ def _named(ids: list[str]) -> str:
     return f": {', '.join(ids[:6])}{more}"
 
 
-__all__ = ["context_decisions", "turn_warnings"]
 assert set(MESSAGES) <= set(TURN_CONDITIONS.values)

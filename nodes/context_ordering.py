@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .turns.reading import Row, Turns
-from .turns.words import LEVELS, LOWEST, REQUIRED_PARTS, TRIM_ORDERS
+from .turns.words import LOWEST, REQUIRED_PARTS, SOURCE_KINDS, TRIM_ORDERS
 
 
 def ordering(selection: Turns) -> Turns:
     """Of every source `level` (S3.23), `keep` (its place where a binding budget keeps sources) and `place` in the input."""
     found: Turns = []
     for each in selection:
-        levels = [LOWEST if row["referenced"] else LEVELS[row["source_kind"]] for row in each.sources]
+        levels = [LOWEST if row["referenced"] else SOURCE_KINDS[row["source_kind"]].level for row in each.sources]
         trim, both = TRIM_ORDERS[each.turn["trim_order"]], list(zip(each.sources, levels, strict=True))
         keep, place = _ranks([_kept(*one, trim) for one in both]), _ranks([_placed(*one) for one in both])
         found.append(

@@ -21,20 +21,12 @@ import pyarrow as pa
 
 from .scope.selectors import matching_paths
 from .turns.reading import Row, Rows, Turns, TurnSources
-from .turns.words import SELECTION_GATES, SILENT, UNSEEN
+from .turns.words import SELECTION_GATES, SILENT, SOURCE_KINDS, UNSEEN
 
 TIERS = 5
 NOTICED = ("generated_file", "outside_package", "stale_version")
 """Reasons that the input states, since the model may look for the file (S3.55), if the turn may see it."""
 _TIER_REASONS = ("", "failing_stack", "recently_modified", "beside_failing_case", "public_api", "on_demand")
-_SHOWN = {
-    "system_rules": "always_present", "repository_instructions": "rule_in_scope", "user_goal": "always_present",
-    "active_constraint": "declared_constraint", "user_message": "user_words", "state_summary": "always_present",
-    "latest_observation": "latest_result", "recent_tail": "key_event", "file_content": "current_content", "search_match": "on_demand",
-    "retrieval_result": "snapshot_item", "memory_candidate": "verified_memory", "history_summary": "history_kept",
-    "older_history": "older_events", "tool_schema": "phase_tool",
-}  # fmt: skip
-"""The reason to show a source that no gate refuses, by its kind."""
 
 
 def selection(context_sources: Turns) -> Turns:
@@ -69,7 +61,7 @@ class _Turn:
         for source in self.sources:
             kind, of = source["source_kind"], source["of"]
             decided, reason = next(((name, why) for name, gate in gates if (why := gate(source, of))), (None, None))
-            tier, shown = self.tier(source, of), _SHOWN[kind]
+            tier, shown = self.tier(source, of), SOURCE_KINDS[kind].shown
             if kind in ("file_content", "search_match", "retrieval_result") and tier < TIERS:
                 shown = _TIER_REASONS[tier]
             if kind == "active_constraint" and source["standing"] == "hint":

@@ -100,7 +100,7 @@ def test_a_file_skips_lines_that_cannot_be_read_and_counts_them(tmp_path: Path):
     file.write_text("\n".join([good[0], *damaged, *good[1:], '{"id": "unfinished']))
     _, view = read_session(file)
     assert [row["event_id"] for row in view.rows.events] == IDS[:3]
-    assert view.skipped == 4 and len(view.notes) == 1 and "4" in view.notes[0]
+    assert view.skipped == 4
 
 
 @pytest.mark.parametrize("data", [b"\x00\x00\x00", b"\x1f\x8b\x08\x00", b"a note", b"[{}]"])

@@ -78,7 +78,7 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
 def test_a_secret_that_stands_as_a_field_is_not_told(tmp_path: Path, name: str):
     (tmp_path / name).write_text('{"pwd=Sommer2024A": 1, "pwd=Sommer2024A": 2}')
     try:
-        message = str(read_requests(tmp_path / name)[0])
+        message = read_requests(tmp_path / name)[0].reason
     except InputError as error:
         message = str(error)
     assert "got '<key of 15 characters>' again" in message and "Sommer" not in message

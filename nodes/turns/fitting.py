@@ -21,8 +21,6 @@ from ..blocks.token_counting import Counters
 from .frame import FENCES, GROUPS, PLACE, assemble, counted, frame_costs
 from .reading import Row, Rows, Turns
 
-__all__ = ["Filled", "Room", "costs_of_frame", "fill", "input_limit", "shown_texts", "tokens_of", "words_room"]
-
 UNLIMITED = 2**62
 WORDS_SHARE = 0.4
 """Most of the target of an input that the user's own words take."""
@@ -77,35 +75,25 @@ class Filled:
     part_limits: dict[str, int]
 
 
-class _Frame:
-    """Tokens of headings and fences that are not open yet."""
-
-    def __init__(self, headings: Sequence[int], fences: Sequence[int]) -> None:
-        self.headings, self.fences = headings, fences
-        self.open: set[str] = set()
-
-    def cost(self, section: int) -> int:
-        group = GROUPS[section]
-        own = 0 if f"heading {section}" in self.open else self.headings[section]
-        return own + (0 if not group.fence or group.fence in self.open else self.fences[FENCES.index(group.fence)])
-
-    def enter(self, section: int) -> None:
-        self.open |= {f"heading {section}", GROUPS[section].fence}
-
-
 def fill(some: Rows, order: Sequence[int], room: Room, headings: Sequence[int], fences: Sequence[int]) -> Filled:
     """Fill one input. Of each source of `some`: `counts`, its part for the budget, and the tokens of its forms, -1 where it
     lacks one. `order`: the sources in the order of keeping. The short forms of the required are taken whether or not they fit,
     their longer forms before anything else.
     """
-    frame, shown = _Frame(headings, fences), [NONE] * len(some)
+    shown, opened = [NONE] * len(some), set[int | str]()
     spent = dict.fromkeys([*room.shares, *room.hard, *(each["counts"] for each in some)], 0)
     used = 0
 
+    def frame(section: int) -> int:
+        """Tokens of the heading and the fence that a source would open."""
+        fence = GROUPS[section].fence
+        own = 0 if section in opened else headings[section]
+        return own + (0 if not fence or fence in opened else fences[FENCES.index(fence)])
+
     def take(n: int, tokens: int, section: int, form: str) -> None:
         nonlocal used
-        used += tokens + frame.cost(section)
-        frame.enter(section)
+        used += tokens + frame(section)
+        opened.update((section, GROUPS[section].fence))
         spent[some[n]["counts"]] += tokens
         shown[n] = form
 
@@ -140,10 +128,7 @@ def fill(some: Rows, order: Sequence[int], room: Room, headings: Sequence[int], 
                 continue
             first = one["counts"] == "latest_observation" and not spent[one["counts"]]
             most = (hard if first else parts).get(one["counts"], UNLIMITED)
-            if (
-                used + one["body"] + frame.cost(one["section"]) <= room.target
-                and spent[one["counts"]] + one["body"] <= most
-            ):
+            if used + one["body"] + frame(one["section"]) <= room.target and spent[one["counts"]] + one["body"] <= most:
                 take(n, one["body"], one["section"], BODY)
         for n in order:
             lengthen(n, parts.get(some[n]["counts"], UNLIMITED))
@@ -152,7 +137,7 @@ def fill(some: Rows, order: Sequence[int], room: Room, headings: Sequence[int], 
         if (
             shown[n] == NONE
             and one["fallback"] >= 0
-            and used + one["fallback"] + frame.cost(PLACE["references"]) <= room.target
+            and used + one["fallback"] + frame(PLACE["references"]) <= room.target
         ):
             take(n, one["fallback"], PLACE["references"], FALLBACK)
     return Filled(shown, used, False, share)

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 
 from .words import MAY_CHANGE, OBSERVATIONS, USER_WORDS
 
-__all__ = ["SLOTS", "Fact", "Folded", "counted_as", "labelled", "observation", "of_label"]
-
 SLOTS: Mapping[str, str] = {
     "goal": "the goal in the user's words",
     "word": "by event: the user's own words; detail: see `counted_as`",

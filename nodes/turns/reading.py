@@ -11,8 +11,6 @@ from typing import Any
 
 from .folding import Folded
 
-__all__ = ["Row", "Rows", "TurnSources", "Turns", "as_of_turns", "escaped_id", "first_of_window"]
-
 WINDOW = 500
 """Most events that a turn looks at one by one."""
 WINDOW_CHARACTERS = 600_000

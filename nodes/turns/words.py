@@ -10,6 +10,7 @@ Note: document 003 has two lists of trust levels. Both are readings of `standing
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ..vocabulary import STANDINGS, Vocabulary
 
@@ -86,14 +87,34 @@ MAY_CHANGE = ("run", "edit", "external", None)
 """Capabilities of tools that may change files without saying so; None = not declared."""
 SELECTION_GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
 """The five gates in the order in which they decide (S3.20)."""
-LEVELS: Mapping[str, int] = {
-    "system_rules": 1, "repository_instructions": 2, "user_goal": 3, "active_constraint": 3, "user_message": 3, "state_summary": 4,
-    "latest_observation": 5, "recent_tail": 6, "file_content": 7, "search_match": 7, "retrieval_result": 7, "memory_candidate": 8,
-    "history_summary": 9, "older_history": 9, "tool_schema": 9,
-}  # fmt: skip
-"""The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas are not part of the
-messages.
-"""
+
+
+class SourceKind(NamedTuple):
+    """A kind of source: its level of S3.23, the reason to show one that no gate refuses, and its group in the input."""
+
+    level: int
+    shown: str
+    group: str
+
+
+SOURCE_KINDS: Mapping[str, SourceKind] = {
+    "system_rules": SourceKind(1, "always_present", "system_rules"),
+    "repository_instructions": SourceKind(2, "rule_in_scope", "repository_rules"),
+    "user_goal": SourceKind(3, "always_present", "user_goal"),
+    "active_constraint": SourceKind(3, "declared_constraint", "constraints"),
+    "user_message": SourceKind(3, "user_words", "latest_words"),
+    "state_summary": SourceKind(4, "always_present", "state"),
+    "latest_observation": SourceKind(5, "latest_result", "observation"),
+    "recent_tail": SourceKind(6, "key_event", "tail"),
+    "file_content": SourceKind(7, "current_content", "evidence"),
+    "search_match": SourceKind(7, "on_demand", "evidence"),
+    "retrieval_result": SourceKind(7, "snapshot_item", "evidence"),
+    "memory_candidate": SourceKind(8, "verified_memory", "memory"),
+    "history_summary": SourceKind(9, "history_kept", "earlier"),
+    "older_history": SourceKind(9, "older_events", "references"),
+    "tool_schema": SourceKind(9, "phase_tool", "tools"),
+}
+"""A reference to anything has level 9. Tool schemas are not part of the messages."""
 LOWEST = 9
 """Level of references, whatever they refer to."""
 DECISION_TRUST: Mapping[str, str] = {

@@ -63,12 +63,9 @@ def project(
         emit(shown.as_dict(), text=_formatted(shown, format_))
         return EXIT["ok"]
     settings = settings_of("runs")
-    notes: list[str] = []
     made = project_log(
-        settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase, notes=notes
+        settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase
     )
-    for sentence in notes:
-        note(f"log: {sentence}")
     kept = ContextStore.of(settings).record(made) if record and len(made) else None
     found = list(made)
     for each in found:

@@ -12,8 +12,6 @@ from typing import Any
 from ...nodes.lanes import LANE_NAMES as LANES
 from ...nodes.score_terms import TERMS
 
-__all__ = ["ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
-
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")

@@ -22,8 +22,6 @@ from ..sources.jsonl import Record
 from .flags import sight_of
 from .masking import masked_values
 
-__all__ = ["EVENT_ID", "REFERENCES", "Artifacts", "artifact", "kind_of_event", "payload_of", "plain_json", "whole_text"]
-
 EVENT_ID = ("id", "eventId", "event_id")
 """Names of the field with the id of an event."""
 REFERENCES = "a reference of this session: artifact:ID, event:ID or log:FIRST-LAST"

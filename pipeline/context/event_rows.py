@@ -25,8 +25,6 @@ from .flags import flags_of, sight_of
 from .inputs import memory_row
 from .masking import one_path
 
-__all__ = ["LONG", "event_row"]
-
 LONG = 6_000
 """Longest text of a tool or the model that a row has whole."""
 _MASK = "[REDACTED:"
@@ -89,7 +87,8 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
         "check_status": "\n".join(found.values()) or None,
         "changed_files": _changed(kind, payload, path),
         "path": path,
-        **_lines(payload),
+        "line_start": payload.whole("lineStart", least=1),
+        "line_end": payload.whole("lineEnd", least=1),
         "version": payload.identifier("version", "sha256", "hash"),
         "content": content,
         "matches": _matches(payload),
@@ -172,16 +171,6 @@ def _changed(kind: str, payload: Record, path: str | None) -> list[str | None] |
     if stated is None:
         return [path] if kind == "file.modified" and path else None
     return list(dict.fromkeys(map(one_path, stated)))
-
-
-def _lines(payload: Record) -> dict[str, int | None]:
-    """The lines of a partial read of a file."""
-    first = payload.whole("lineStart", least=1)
-    last = payload.whole("lineEnd", least=1)
-    if first is not None and last is not None and first > last:
-        place = payload.place("lineEnd")
-        raise InputError.described(f"a line from {first} on", str(last), place)
-    return {"line_start": first, "line_end": last}
 
 
 def _matches(payload: Record) -> list[dict[str, Any]] | None:

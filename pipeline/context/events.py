@@ -26,8 +26,6 @@ from .artifacts import EVENT_ID, Artifacts, plain_json
 from .event_rows import event_row
 from .masking import listed, masked_values
 
-__all__ = ["EventFile", "LogReader", "LogRows", "Row", "as_read", "read_event_file", "read_events"]
-
 Row = dict[str, Any]
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -52,8 +50,6 @@ class LogReader:
     """Digests of the events by id."""
     memories: list[Row] = field(default_factory=list)
     """The memories that the events recalled."""
-    repeated: int = 0
-    """Number of repeated events, which were left out."""
     _turn: int = -1
     _turn_id: str | None = None
 
@@ -81,7 +77,6 @@ class LogReader:
         if name is None:
             raise InputError.expected("the event's id", None, f"{record.at}.id")
         if self.seen.get(name) == digest:
-            self.repeated += 1
             return None
         if name in self.seen:
             raise InputError.described("an id of its own for every event", f"{name!r} again with other content", f"{record.at}.id",

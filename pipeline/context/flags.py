@@ -10,8 +10,6 @@ from ...nodes.vocabulary import VISIBILITIES, ZONES, Vocabulary
 from ..sources.file_kinds import made_elsewhere
 from ..sources.jsonl import Record
 
-__all__ = ["flags_of", "sight_of"]
-
 
 def flags_of(path: str | None, record: Record | None = None) -> dict[str, bool]:
     """The columns `generated` and `public_api` of a file."""

@@ -18,7 +18,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
 from pydantic.alias_generators import to_snake
 
 from ...nodes.blocks.token_counting import BASE
@@ -29,7 +28,7 @@ from ...nodes.turns.reading import escaped_id
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import LIFECYCLES, STANDINGS, ZONES
 from ..line.tokenizers import known_name
-from ..parsing.documents import Document, FirstVersion, document, words
+from ..parsing.documents import CountOrZero, Document, FirstVersion, Share, document, words
 from ..parsing.quoting import canonical
 from ..parsing.strict_json import json_text
 from ..parsing.yaml_files import parse
@@ -374,9 +373,6 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
 
 # --- the phases of a task, from `data/context/phases.yaml` or a file of the user ---------------------------------------
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
-
 
 class _Phase(Document):
     rules: Share
@@ -386,9 +382,9 @@ class _Phase(Document):
     memory: Share
     tools: Share
     capabilities: Annotated[tuple[str, ...], words(CAPABILITIES)]
-    full_characters: Count
-    memory_items: Count
-    memory_days: Count
+    full_characters: CountOrZero
+    memory_items: CountOrZero
+    memory_days: CountOrZero
     memory_confidence: Share
 
 

@@ -17,8 +17,6 @@ import pyarrow as pa
 from ...nodes.turns.reading import first_of_window
 from ..line.planned_driver import PlannedDriver, driver_of
 
-__all__ = ["CONTEXT_STEPS", "OUTPUTS", "build_context_driver", "run_context"]
-
 CONTEXT_STEPS = ("context_state", "context_sources", "context_selection", "context_ordering", "context_compression", "context_isolation",
                  "context_budget", "context_messages", "context_ledger")  # fmt: skip
 """The step modules in the order of the line."""

@@ -21,7 +21,6 @@ from typing import Any
 from ...nodes.errors import InputError, StoreError
 from ...nodes.turns.folding import Folded
 from ...nodes.turns.reading import first_of_window
-from ..progress import counted
 from ..storage.chain import Chain, Line
 from ..storage.file_access import keep_out, make_folder
 from .artifacts import Artifacts
@@ -29,16 +28,13 @@ from .events import EventFile, LogReader, LogRows, Row, as_read, read_event_file
 from .masking import listed
 from .transcripts import kind_of
 
-__all__ = ["LogView", "SessionLog", "of_other_file", "open_reference", "read_session"]
-
 
 @dataclass(frozen=True)
 class LogView:
-    """Rows of a session from some event on, the state there, and notes about the session."""
+    """Rows of a session from some event on, and the state there."""
 
     rows: LogRows
     earlier: Folded = field(default_factory=Folded)
-    notes: tuple[str, ...] = ()
     skipped: int = 0
     """Lines that could not be read."""
     named: frozenset[str] = frozenset()
@@ -93,7 +89,7 @@ class SessionLog:
         for row in self._rows[since:first]:
             folded.add(row)
         named = frozenset(name for row in self._rows for name in row["snapshot_ids"] or ())
-        return LogView(self._of(first, end), folded.copy(), notes_of(self._reader), named=named)
+        return LogView(self._of(first, end), folded.copy(), named=named)
 
     def read(self) -> LogView:
         """The rows of every event.
@@ -102,7 +98,7 @@ class SessionLog:
             VerificationError: the log was changed.
         """
         self._refresh()
-        return LogView(self._of(0, len(self._rows)), notes=notes_of(self._reader))
+        return LogView(self._of(0, len(self._rows)))
 
     def count(self) -> int:
         """The number of events."""
@@ -167,7 +163,6 @@ class SessionLog:
             last = self._refresh()
             try:
                 rows = self._reader.rows(given, at)
-                self._reader.repeated = 0
                 if rows:
                     body = {"session_id": self.session_id, "events": [given[number] for number in rows]}
                     self._chain.append(last, body)
@@ -209,7 +204,7 @@ def read_session(path: str | Path, session_id: str | None = None, checks: Sequen
         rows = reader.read(file.values, file.at)
     except InputError as error:
         raise of_other_file(error, file) from error
-    return reader.session_id, LogView(rows, notes=notes_of(reader, file.skipped), skipped=file.skipped)
+    return reader.session_id, LogView(rows, skipped=file.skipped)
 
 
 def open_reference(path: str | Path, reference: str) -> str:
@@ -230,12 +225,3 @@ def of_other_file(error: InputError, file: EventFile) -> InputError:
     found = kind_of(file.values)
     hint = f"this is a transcript of {found}: `context import {file.path.name} --out LOG` makes a log of it"
     return InputError(error.message, hint=hint if found else error.hint)
-
-
-def notes_of(reader: LogReader, skipped: int = 0) -> tuple[str, ...]:
-    """What a caller should know of the events that were read."""
-    found = {
-        "line": (skipped, "could not be read and were left out"),
-        "event": (reader.repeated, "came again and were left out"),
-    }
-    return tuple(f"{counted(n, noun)} {what}" for noun, (n, what) in found.items() if n)

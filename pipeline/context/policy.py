@@ -41,8 +41,6 @@ from .masking import expect_unicode, from_folder, is_absolute, listed
 from .projection import Projection, Projections
 from .rules import read_rules
 
-__all__ = ["ContextPolicy"]
-
 
 class Given(TypedDict, total=False):
     """What the inputs of turns are made of."""

@@ -17,8 +17,6 @@ from ...nodes.turns.words import TURN_CONDITIONS
 from . import shapes
 from .artifacts import Artifacts
 
-__all__ = ["Projection", "Projections", "difference"]
-
 
 @dataclass(frozen=True)
 class Projection:
@@ -123,7 +121,7 @@ class Projection:
         Raises:
             KeyError: the turn has no such source.
         """
-        return next((row for row in self.decisions if row["source_id"] == source_id), None) or _unknown(source_id)
+        return {row["source_id"]: row for row in self.decisions}[source_id]
 
     def request_event(self, *, event_id: str, created_at: str, model_input_ref: str | None = None) -> dict[str, Any]:
         """The `model.request` event to append to the session log once the input was sent: what was shown, and its hash (S0.52)."""
@@ -160,10 +158,6 @@ class Projection:
             "warnings": [dict(row) for row in self.warnings],
             "ledger": self.ledger(),
         }
-
-
-def _unknown(source_id: str) -> Mapping[str, Any]:
-    raise KeyError(source_id)
 
 
 @dataclass(frozen=True)

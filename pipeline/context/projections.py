@@ -26,8 +26,6 @@ from .projection import Projection, Projections
 from .rules import about_rules, rule_files
 from .transcripts import events_of_transcript
 
-__all__ = ["demonstration", "import_transcript", "project_log", "snapshots_of"]
-
 _DEFAULTS = ("run_id", "project", "working_directory", "task_paths", "topics", "package_root", "zones", "instruction_sources",
              "external_knowledge")  # fmt: skip
 _KEYS = (
@@ -55,9 +53,8 @@ def project_log(
     every: bool = False,
     max_tokens: int | None = None,
     phase: str | None = None,
-    notes: list[str] | None = None,
 ) -> Projections:
-    """Projections of a session log under an input file. `notes` receives remarks about the log, in sentences.
+    """Projections of a session log under an input file.
 
     Raises:
         InputError: a file, field or flag is invalid.
@@ -67,8 +64,6 @@ def project_log(
     place = turn.get("asOfSeq", turn.get("as_of_seq"))
     checks = _given(given, "checks")
     session_id, view = _session(log, place if type(place) is int else None, every, checks)
-    if notes is not None:
-        notes += view.notes
     if phase is not None:
         turn["phase"] = canonical(PHASES, phase, "--phase")
     budget = _object(given, "budget")

@@ -29,8 +29,6 @@ from ..sources.selection import Selection, through_link
 from .flags import sight_of
 from .masking import listed, masked_values, one_path
 
-__all__ = ["INSTRUCTION_FILES", "about_rules", "bundled_duty_words", "read_rules", "rule_files"]
-
 INSTRUCTION_FILES = (
     "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "**/GEMINI.md", "CONVENTIONS.md",
     "**/CONVENTIONS.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules", "**/.github/instructions/**/*.md",
@@ -44,7 +42,7 @@ _FIELD = re.compile(r"(?m)^(?P<name>\w+)[ \t]*:(?P<value>.*(?:\n[ \t]*-[ \t].*)*
 _ITEM = re.compile(r"(?:\{[^{}\n]*\}|[^,\n])+")
 _IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\.\w+)")
 """A file that a rule file imports for its tool."""
-_HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>\S.*)")
+_HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>\S.*?)(?:\s+#*)?\s*$")
 
 
 def read_rules(values: Iterable[Any], at: str = "rules", *, duty_words: Iterable[str] = ()) -> list[dict[str, Any]]:
@@ -247,12 +245,5 @@ def _sections(lines: list[str], first: int) -> Iterator[tuple[int, str]]:
             )
         if heading is not None:
             depth = len(heading["marks"])
-            above = [*(each for each in above if each[0] < depth), (depth, _title(heading["title"]))]
+            above = [*(each for each in above if each[0] < depth), (depth, heading["title"])]
             start, body = number + 1, []
-
-
-def _title(written: str) -> str:
-    """A heading without the marks that may close it."""
-    title = written.rstrip()
-    bare = title.rstrip("#")
-    return bare.rstrip() if bare[-1:].isspace() else title

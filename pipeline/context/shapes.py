@@ -15,8 +15,6 @@ from typing import Any
 from ...nodes.turns.frame import neutral
 from ...nodes.turns.words import LEDGER_TRUST
 
-__all__ = ["anthropic", "decisions", "ledger", "messages", "neutral_json", "openai", "tool_schemas"]
-
 Row = Mapping[str, Any]
 
 

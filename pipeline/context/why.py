@@ -20,8 +20,6 @@ from ...nodes.turns.words import REASONS, USER_WORDS
 from .events import LogRows
 from .projection import Projection
 
-__all__ = ["why"]
-
 Row = Mapping[str, Any]
 
 _ON_TIME = ("tail_limit", "memory_cap")

@@ -19,8 +19,6 @@ from ...nodes.columns.numbers import quantise
 from ...nodes.errors import ModelError
 from .folder_models import HINT, again, each_alone, files_profile, loaded
 
-__all__ = ["CROSS_ENCODER", "CrossEncoder", "PairReader", "PairScores"]
-
 CROSS_ENCODER = "cross_encoder"
 """Its name in records. It counts as a lane there: it may be off, and its failure does not fail the answer."""
 PAIRS_KEPT = 1 << 13

@@ -21,8 +21,6 @@ from urllib.parse import urlsplit
 from ...nodes.errors import ModelError
 from .choice import is_loopback
 
-__all__ = ["TRIES", "Endpoint"]
-
 TIMEOUT_SECONDS = 60.0
 """The time that a server has for one answer."""
 TRIES = 3

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
 
-__all__ = ["Kind", "again", "each_alone", "files_profile", "loaded"]
-
 Kind = Literal["SentenceTransformer", "CrossEncoder"]
 """The class of a model in sentence-transformers."""
 WEIGHTS_SUFFIX = ".safetensors"

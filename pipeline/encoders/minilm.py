@@ -32,7 +32,6 @@ from .threads import single_threads
 with kept_by_content(Path(__file__).parent, ("minilm_kernels",)):
     from .minilm_kernels import GREATEST, embedded, gelu, heads, in_bytes, normed, pooled
 
-__all__ = ["WIDTH", "Linear", "MiniLM", "batches", "products_are_exact"]
 
 WIDTH = 384
 LAYERS = 6

@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit  # pyright: ignore[reportMissingImports]
 
-__all__ = ["FINER", "GREATEST", "embedded", "gelu", "heads", "in_bytes", "normed", "pooled"]
-
 GREATEST = np.float32(127)
 """The greatest absolute value of an int8: -128 is not used, so that the range is symmetric."""
 FINER = np.float32(254)

@@ -19,7 +19,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from .choice import OPENAI, EncoderChoice, Served
 from .endpoint import Endpoint
 from .unit_vectors import each_once, rounded
-
-__all__ = ["PROBE", "OpenAIEncoder"]
 
 PROBE = "The default role of a new account is guest."
 """The text whose vector identifies a model."""
@@ -39,11 +37,6 @@ _MOVED = 8
 _NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
 _NO_ENCODER = "serve it as an embedding model; the server may need a flag for that"
 _REPLACED = "the server changed its model: serve the one before, or index into another corpus"
-
-
-class _Probed(NamedTuple):
-    profile: str
-    dimensions: int
 
 
 class OpenAIEncoder:
@@ -60,11 +53,11 @@ class OpenAIEncoder:
         url = self.served.url
         self._path = "/embeddings" if url.endswith("/v1") else "/v1/embeddings"
         self._endpoint = Endpoint(url, f"vectors of {self.served.model}", choice.key_variable)
-        self._state: _Probed | None = None
+        self._state: tuple[str, int] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process contacts the server itself, with its own key, and has to find the same model."""
-        return OpenAIEncoder, (self._choice, self._state.profile if self._state else self._expected_profile)
+        return OpenAIEncoder, (self._choice, self._state[0] if self._state else self._expected_profile)
 
     @property
     def profile(self) -> str:
@@ -73,7 +66,7 @@ class OpenAIEncoder:
         Raises:
             ModelError: the server does not answer with vectors.
         """
-        return self._probed().profile
+        return self._probed()[0]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per passage; equal texts are sent once.
@@ -100,12 +93,13 @@ class OpenAIEncoder:
 
         return each_once(texts, vectors, dimensions)
 
-    def _probed(self) -> _Probed:
+    def _probed(self) -> tuple[str, int]:
+        """Profile and dimension."""
         if self._state is None:
             vector = self._vector(PROBE)
             if not vector.any():
                 raise self._endpoint.error("a vector of zeros", _NO_ENCODER)
-            self._state = _Probed(self._profile(vector), len(vector))
+            self._state = self._profile(vector), len(vector)
         return self._state
 
     @property

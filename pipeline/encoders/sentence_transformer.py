@@ -14,8 +14,6 @@ from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
 from .folder_models import HINT, MODULES, again, each_alone, files_profile, loaded
 from .unit_vectors import each_once, rounded
 
-__all__ = ["KIND", "SentenceTransformerEncoder"]
-
 KIND = SENTENCE_TRANSFORMERS.rstrip(":")
 """The start of a profile."""
 

@@ -14,8 +14,6 @@ from threading import Lock
 import pyarrow as pa
 import torch
 
-__all__ = ["single_threads"]
-
 _SETTING = Lock()
 
 

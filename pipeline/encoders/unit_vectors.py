@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
 
-__all__ = ["TOO_LONG", "Encoder", "each_once", "encoded", "rounded"]
-
 TOO_LONG = 1 << 31
 """Upper bound of the sum of squares of a vector's components: for a unit vector times 2**15 it is about 2**30.
 

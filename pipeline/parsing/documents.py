@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -27,11 +27,14 @@ from .quoting import canonical, shown, shown_key
 
 __all__ = [
     "ABSENT",
+    "Count",
+    "CountOrZero",
     "D",
     "Document",
     "FirstVersion",
     "Instant",
     "ModelDocument",
+    "Share",
     "Text",
     "checked",
     "converted",
@@ -103,6 +106,9 @@ ABSENT: Any = None
 """The default of an optional key; written without a value, it is an error."""
 Text = Annotated[str, AfterValidator(_text)]
 """A text that is not blank."""
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+CountOrZero = Annotated[int, Field(ge=0, lt=2**31)]
 Instant = Annotated[datetime, converted(values.instant)]
 """A time with an offset, in UTC."""
 FirstVersion = Literal[1]

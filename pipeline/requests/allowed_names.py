@@ -16,8 +16,6 @@ from ...nodes.score_terms import terms_of_plugins
 from ..config.policies.weight_files import expect_weighed
 from ..line.tokenizers import resolved_name
 
-__all__ = ["AllowedNames"]
-
 
 @dataclass(frozen=True)
 class AllowedNames:

@@ -1,7 +1,7 @@
 """Files of requests: JSON lines, JSON, Parquet and CSV with dotted columns.
 
 Reads: a path. Gives: rows as dictionaries, in file order, each with its place: `file:n` by line in JSONL and CSV,
-`file:row n` by row in Parquet and JSON, from 1. A row that is no request becomes an `Unreadable` one, so that the
+`file:row n` by row in Parquet and JSON, from 1. A row that is no request is empty and has the reason, so that the
 others can be read; a file that is not UTF-8, CSV or Parquet as a whole is an error.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,11 +31,11 @@ Unit = Literal["line", "row"]
 
 
 class FileRow(dict[str, Any]):
-    """A row and its place: `file` and `number`, its line or row from 1."""
+    """A row and its place: `file` and `number`, its line or row from 1; empty with the `reason` if it cannot be parsed."""
 
-    def __init__(self, fields: Mapping[str, Any], file: str, number: int, unit: Unit) -> None:
+    def __init__(self, fields: Mapping[str, Any], file: str, number: int, unit: Unit, reason: str = "") -> None:
         super().__init__(fields)
-        self.file, self.number, self.unit = file, number, unit
+        self.file, self.number, self.unit, self.reason = file, number, unit, reason
 
     @property
     def at(self) -> str:
@@ -44,19 +43,10 @@ class FileRow(dict[str, Any]):
         return f"{self.file}:{self.number}" if self.unit == "line" else f"{self.file}:row {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A row that could not be parsed, with the reason and its line or row from 1."""
-
-    reason: str
-    number: int
-    unit: Unit
+Row = Mapping[str, Any]
 
 
-Row = Mapping[str, Any] | Unreadable
-
-
-def read_requests(path: str | Path) -> list[Row]:
+def read_requests(path: str | Path) -> list[FileRow]:
     """The rows of a file, by its suffix.
 
     Raises:
@@ -89,23 +79,23 @@ def _text(path: Path) -> str:
         raise InputError("Expected UTF-8 text, got another encoding", at=f"{path.name}:{line}") from None
 
 
-def _json_lines(text: str, file: str) -> list[Row]:
+def _json_lines(text: str, file: str) -> list[FileRow]:
     lines = enumerate(text.split("\n"), start=1)
     return [_object(line, file, number) for number, line in lines if line.strip()]
 
 
-def _object(line: str, file: str, number: int) -> Row:
+def _object(line: str, file: str, number: int) -> FileRow:
     at = f"{file}:{number}"
     try:
         value = strict_json(line, at)
     except InputError as error:
-        return Unreadable(error.message, number, "line")
+        return FileRow({}, file, number, "line", error.message)
     if not isinstance(value, dict):
-        return Unreadable(f"Expected one JSON object a line, got {kind_of(value)} - at {at}", number, "line")
+        return FileRow({}, file, number, "line", f"Expected one JSON object a line, got {kind_of(value)} - at {at}")
     return FileRow(value, file, number, "line")
 
 
-def _json(text: str, file: str) -> list[Row]:
+def _json(text: str, file: str) -> list[FileRow]:
     value = strict_json(text, file)
     if isinstance(value, dict):
         value = value["requests"] if set(value) == {"requests"} else [value]
@@ -114,12 +104,12 @@ def _json(text: str, file: str) -> list[Row]:
     return [
         FileRow(item, file, number, "row")
         if isinstance(item, dict)
-        else Unreadable(f"Expected an object, got {kind_of(item)} - at {file}:row {number}", number, "row")
+        else FileRow({}, file, number, "row", f"Expected an object, got {kind_of(item)} - at {file}:row {number}")
         for number, item in enumerate(value, start=1)
     ]
 
 
-def _parquet(path: Path) -> list[Row]:
+def _parquet(path: Path) -> list[FileRow]:
     import pyarrow.parquet as pq
 
     try:
@@ -142,10 +132,10 @@ def _parquet(path: Path) -> list[Row]:
         ) from None
 
 
-def _csv(text: str, file: str) -> list[Row]:
+def _csv(text: str, file: str) -> list[FileRow]:
     limit = csv.field_size_limit(max(len(text), 1))  # a question may be long; the module's limit is process-wide
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows, header, number = list[Row](), list[str](), 1
+    rows, header, number = list[FileRow](), list[str](), 1
     try:
         for cells in reader:
             if not header:
@@ -167,11 +157,10 @@ def _header(cells: list[str], file: str) -> list[str]:
     return names
 
 
-def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row:
+def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> FileRow:
     if len(cells) != len(header):
-        return Unreadable(
-            f"Expected {counted(len(header), 'cell')}, got {len(cells)} - at {file}:{number}", number, "line"
-        )
+        reason = f"Expected {counted(len(header), 'cell')}, got {len(cells)} - at {file}:{number}"
+        return FileRow({}, file, number, "line", reason)
     given = {name: cell(name, text) for name, text in zip(header, cells, strict=True) if text != ""}
     return FileRow(given, file, number, "line")
 

@@ -18,8 +18,6 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import MODES
 from ..parsing.quoting import canonical
 
-__all__ = ["FILE", "handoff", "trees_around"]
-
 FILE = "SHO.json"
 
 

@@ -18,8 +18,6 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import RECALL_EFFORTS
 from ..parsing.patterns import common_patterns
 
-__all__ = ["PLACES", "Fields", "narrowed"]
-
 PLACES = ("principal", "project", "purpose", "mode", "variables", "workspace_root", "as_of", "tokenizer",
           "namespace", "branch", "test_suite", "role")  # fmt: skip
 """The fields of the place of a request."""

@@ -25,8 +25,6 @@ from ..parsing.yaml_files import parse
 from .fields import PATTERNS, column_of, columns_of
 from .narrowing import PLACES, Fields, narrowed
 
-__all__ = ["Preset", "fields_in", "fields_named", "load_preset", "plain_fields", "preset_of"]
-
 
 @dataclass(frozen=True)
 class Preset:

@@ -30,11 +30,9 @@ from ..redaction.masking import redact_text
 from .allowed_names import AllowedNames
 from .converters import identifier, json_text, name, names
 from .fields import BOUNDS, FIELDS, columns_of, fields_of
-from .files import FileRow, Row, Unreadable, read_requests
+from .files import FileRow, Row
 from .handoff import handoff
 from .presets import Preset
-
-__all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
 
 TOKENIZER = "approx-bpe/1"
 """The bundled counter, used unless the request names another."""
@@ -110,8 +108,8 @@ def resolve_requests(
     written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
     repeats: Counter[str] = Counter()
     resolved: dict[str, dict[str, Any]] = {}
-    failed: dict[str, _Failed] = {}
-    nameless: list[_Failed] = []
+    failed: dict[str, tuple[_Parsed, ScopedRetrievalError]] = {}
+    nameless: list[tuple[_Parsed, ScopedRetrievalError]] = []
     for row in parsed:
         try:
             request, named = resolve(row)
@@ -125,11 +123,11 @@ def resolve_requests(
         except ScopedRetrievalError as error:
             own = row.given.get("request_id")
             if own and not (row.changed and _MASK in own) and own not in resolved and own not in failed:
-                failed[own] = _Failed(row, error)
+                failed[own] = row, error
             else:
-                nameless.append(_Failed(row, error))
+                nameless.append((row, error))
     for failure in nameless:
-        failed[_free_id(failure.row.place, resolved, failed)] = failure
+        failed[_free_id(failure[0].place, resolved, failed)] = failure
     # Columns of plugins do not depend on the other rows: a request is stored the same alone and in a batch.
     plugins = dict.fromkeys(f"weight_{term}" for term in known.score_terms)
     requests = REQUESTS.from_rows([plugins | resolved[key] for key in sorted(resolved)])
@@ -153,17 +151,11 @@ class _Parsed:
         return self.places.get(column, f"{self.at}.{column}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    row: _Parsed
-    error: ScopedRetrievalError
-
-
 def _parse(row: Row, index: int, masks: dict[str, str]) -> _Parsed:
     """A row, its secrets masked; `masks` collects the masked form of each text."""
     place = f"{getattr(row, 'unit', 'row')}-{getattr(row, 'number', index + 1)}"
     at = row.at if isinstance(row, FileRow) else f"requests[{index}]"
-    if isinstance(row, Unreadable):
+    if isinstance(row, FileRow) and row.reason:
         return _Parsed(at, place, {}, InputError(row.reason))
     if not isinstance(row, Mapping):
         return _Parsed(at, place, {}, InputError.of_kind("an object", row, at))
@@ -205,13 +197,13 @@ def _refuse_secrets(row: _Parsed) -> None:
             )
 
 
-def _failures(failed: Mapping[str, _Failed], common: Mapping[str, Any]) -> pa.Table:
+def _failures(failed: Mapping[str, tuple[_Parsed, ScopedRetrievalError]], common: Mapping[str, Any]) -> pa.Table:
     """FAILURES: the readable columns of each row, and its message."""
     rows = []
-    for request_id, failure in failed.items():
-        known = {**common, **failure.row.given}
+    for request_id, (row, error) in failed.items():
+        known = {**common, **row.given}
         kept = {name: known.get(name) or None for name in ("project", "purpose", "question")}
-        message = redact_text(str(failure.error)).encode(errors="replace").decode()
+        message = redact_text(str(error)).encode(errors="replace").decode()
         rows.append({"request_id": request_id, "error": message, **kept})
     return FAILURES.from_rows(sorted(rows, key=lambda row: row["request_id"]))
 

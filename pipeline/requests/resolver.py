@@ -30,8 +30,6 @@ from .files import Row
 from .presets import Preset
 from .resolve import resolve_requests
 
-__all__ = ["Commits", "RequestResolver"]
-
 _ASKED = ("principal", "asked_by", "project", "asked_at")
 """The columns of a request that determine the applicable grants."""
 

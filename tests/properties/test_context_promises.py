@@ -19,7 +19,7 @@ from scoped_retrieval.nodes.blocks.token_counting import Counters, EncodedCounte
 from scoped_retrieval.nodes.columns.hidden_characters import escape
 from scoped_retrieval.nodes.turns import reading
 from scoped_retrieval.nodes.turns.frame import FENCES, GROUPS
-from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, LEVELS, REASONS, USER_WORDS
+from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, REASONS, SOURCE_KINDS, USER_WORDS
 from scoped_retrieval.pipeline.context import line
 from scoped_retrieval.pipeline.context.log import SessionLog, read_session
 from scoped_retrieval.pipeline.context.projection import Projection
@@ -206,7 +206,9 @@ def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, te
     assert without.total() == len(re.findall("(?m)^- ", words or "")), "the others are messages among the user's words"
     assert all(count == 0 or (count > 0 and kind in USER_WORDS) for kind, count in without.items())
     assert not {event["id"] for event in session.events[at:]} & set(own), "what comes later is no source"
-    assert all(row["reason"] == REASONS[row["reason_code"]] and row["source_kind"] in LEVELS for row in seen.decisions)
+    assert all(
+        row["reason"] == REASONS[row["reason_code"]] and row["source_kind"] in SOURCE_KINDS for row in seen.decisions
+    )
     assert all(
         row["mode"] != "full" or row["shown_characters"] == row["characters"]
         for row in seen.decisions

@@ -14,11 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ....nodes.vocabulary import LEVELS, MODES, ZONES
 from ...parsing import values
-from ...parsing.documents import ABSENT, Document, FirstVersion, Text, converted, expected, word
+from ...parsing.documents import ABSENT, Count, Document, FirstVersion, Text, converted, expected, word
 from ...parsing.patterns import GLOBS, path_glob
 from ...parsing.quoting import shown, shown_key
-
-__all__ = ["Mode", "mode_choices"]
 
 STRATEGIES = {
     "semantic": "semantic",
@@ -70,8 +68,8 @@ class Window(Document):
 class Params(Document):
     """The counts and switches of a mode."""
 
-    k_in: Annotated[int, Field(ge=1, lt=2**31)]
-    k_out: Annotated[int, Field(ge=1, lt=2**31)]
+    k_in: Count
+    k_out: Count
     chunk_expansion: bool = False
     exact_lookups: bool = False
     time_window: Annotated[

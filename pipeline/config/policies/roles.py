@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ....nodes.errors import InputError, PolicyError
 from ....nodes.tables import ROLE_POLICIES, ROLE_RULES
 from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE
-from ...parsing.documents import ModelDocument, checked, expected, word
+from ...parsing.documents import Count, ModelDocument, Share, checked, expected, word
 from ...parsing.quoting import shown_key
 from ...progress import counted
 from ...sources.jsonl import parse_json
@@ -52,9 +52,6 @@ Text = Annotated[str, AfterValidator(_spoken)]
 Selector = Annotated[Text, AfterValidator(_selector)]
 TrustTier = Annotated[str, word(AUTHORITY)]
 Boost = Annotated[float, Field(ge=-1, le=1)]
-Penalty = Annotated[float, Field(ge=0, le=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class PreferredSource(ModelDocument):
@@ -109,8 +106,8 @@ class RetrievalPolicy(ModelDocument):
     require_source_diversity: bool = False
     max_chunks_per_source: Count | None = None
     freshness_max_age_days: Annotated[float, Field(gt=0)] | None = None
-    stale_penalty: Penalty = DEFAULT_PENALTY
-    role_mismatch_penalty: Penalty = DEFAULT_PENALTY
+    stale_penalty: Share = DEFAULT_PENALTY
+    role_mismatch_penalty: Share = DEFAULT_PENALTY
 
     @model_validator(mode="before")
     @classmethod

@@ -36,7 +36,21 @@ from ....nodes.vocabulary import (
     SCORE_TERMS,
     Vocabulary,
 )
-from ...parsing.documents import ABSENT, D, Document, FirstVersion, Text, converted, document, expected, word, words
+from ...parsing.documents import (  # fmt: skip
+    ABSENT,
+    Count,
+    CountOrZero,
+    D,
+    Document,
+    FirstVersion,
+    Share,
+    Text,
+    converted,
+    document,
+    expected,
+    word,
+    words,
+)
 from ...parsing.quoting import shown_key
 from ...parsing.values import authority_rank, days
 from ...parsing.yaml_files import parse
@@ -44,15 +58,10 @@ from .modes import Mode, mode_choices
 from .roles import Roles, load_roles, policy_files
 from .weight_files import PurposeWeights, expect_weighed, load_weights, reweighed
 
-__all__ = ["Policies", "load_policies"]
-
 PARTS = Vocabulary(
     "part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state", "session")
 )
 """The parts that may form the text of a sub-query."""
-Count = Annotated[int, Field(ge=1, lt=2**31)]
-CountOrZero = Annotated[int, Field(ge=0, lt=2**31)]
-Share = Annotated[float, Field(ge=0, le=1)]
 Lanes = Annotated[tuple[str, ...], words(LANES), Field(min_length=1)]
 
 

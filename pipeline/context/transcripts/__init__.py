@@ -23,10 +23,7 @@ from ..events import read_event_file
 from . import claude_code, codex
 from .transcript import Record
 
-__all__ = ["KINDS", "events_of_transcript", "kind_of"]
-
 KINDS = {"claude-code": claude_code.events_of, "codex": codex.events_of}
-_STREAMED = ("thread.started", "turn.started", "item.completed")
 
 
 def kind_of(records: Sequence[Record]) -> str | None:
@@ -52,9 +49,7 @@ def events_of_transcript(path: str | Path, kind: str | None = None) -> tuple[str
     left_out = Counter({"lines that cannot be read": read.skipped} if read.skipped else {})
     kind = kind or kind_of(read.values)
     if kind is None:
-        hint = "set `--kind`; other logs are read as one event per line, see docs/context.md"
-        if any(each.get("type") in _STREAMED or "session_id" in each for each in read.values[:5]):
-            hint = "this is what an agent prints with `--json` or `--output-format stream-json`; transcripts lie in ~/.claude/projects and ~/.codex/sessions"
+        hint = "transcripts lie in ~/.claude/projects and ~/.codex/sessions; other logs are read as one event per line, see docs/context.md"  # fmt: skip
         raise InputError.described("a transcript of Claude Code or Codex CLI", "neither", str(file), hint=hint)
     records = list(zip(read.lines, read.values, strict=True))
     made = KINDS[kind](records, file.name.removesuffix(".zst").removesuffix(".jsonl"))

@@ -26,8 +26,6 @@ from typing import Any
 
 from .transcript import CAPABILITIES, Record, Transcript, is_tagged, mapping, mappings, text_of, whole, words
 
-__all__ = ["events_of"]
-
 _BY_HARNESS = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion", "isCompactSummary")
 """Fields that mark a record of the type `user` as not written by the user."""
 _OF_PROMPTS = ("permissionMode", "thinkingMetadata", "promptSource")

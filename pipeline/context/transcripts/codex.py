@@ -20,8 +20,6 @@ from typing import Any
 
 from .transcript import CAPABILITIES, Record, Transcript, mapping, text_of, whole, words
 
-__all__ = ["events_of"]
-
 _ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 _ITEMS = {"UserMessage": "user_message", "CommandExecution": _ENDS[0], "FileChange": _ENDS[1], "McpToolCall": _ENDS[2]}
 """Types of completed items, and of the messages that say the same."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
-
-__all__ = ["CAPABILITIES", "Record", "Transcript", "is_tagged", "mapping", "mappings", "text_of", "whole", "words"]  # fmt: skip
 
 Record = Mapping[str, Any]
 
@@ -60,16 +59,11 @@ class Transcript:
 
     def time(self, value: Any) -> None:
         """Set the time from a record; an invalid one is counted, and the previous time stays."""
-        if value is None:
-            return
-        try:
-            read = datetime.fromisoformat(value) if isinstance(value, str) else None
-        except ValueError:
-            read = None
-        if read is None or read.tzinfo is None:
-            self.left_out["times that cannot be read"] += 1
-        else:
-            self.at = value
+        with suppress(ValueError, TypeError):
+            if value is None or datetime.fromisoformat(value).tzinfo is not None:
+                self.at = value or self.at
+                return
+        self.left_out["times that cannot be read"] += 1
 
     def add(self, kind: str, id_: str, **payload: Any) -> None:
         """Add an event; a repeated id gets a number."""
