@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from context_session import item, memory, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, PolicyError
@@ -33,24 +34,6 @@ from scoped_retrieval.pipeline.context.rules import about_rules, bundled_duty_wo
 
 DEFAULTS = {"turn_id": "0", "as_of": datetime(2026, 5, 20, tzinfo=UTC)}
 SECRET = "gh" + "p_" + "Ab3dEf6hIj9lMn2pQr5tUv8xYz1b4D7f0GhK"
-
-
-def memory(id_: str = "m1", text: str = "This project uses pnpm.", **fields: Any) -> dict[str, Any]:
-    return {
-        "memoryId": id_,
-        "text": text,
-        "confidence": 0.9,
-        "lifecycle": "verified",
-        "sourceRefs": ["package.json"],
-    } | fields
-
-
-def item(label: str = "code#1", path: str = "src/a.ts", **fields: Any) -> dict[str, Any]:
-    return {"label": label, "path": path, "text": "export const a = 1;", "line": 1} | fields
-
-
-def snapshot(*items: dict[str, Any], name: str = "snap-1") -> dict[str, Any]:
-    return {"snapshot_id": name, "block_ref": "abc0", "items": list(items)}
 
 
 def rules(*values: Any, **options: Any) -> list[dict[str, Any]]:

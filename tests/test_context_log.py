@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.turns import reading
-from scoped_retrieval.nodes.turns.folding import SLOTS, Folded
 from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.log import LogView, SessionLog, open_reference, read_session
+from scoped_retrieval.pipeline.context.log import SessionLog, open_reference, read_session
 
 
 def session(count: int) -> list[dict[str, Any]]:
@@ -121,11 +120,6 @@ def test_a_malformed_event_of_a_file_is_an_error_and_a_transcript_is_told(tmp_pa
     assert "context import" in caught.value.hint
 
 
-def told(view: LogView) -> dict[str, Any]:
-    """The state before the rows of a view."""
-    return {slot: view.earlier.facts(slot) for slot in SLOTS}
-
-
 # --- the view -----------------------------------------------------------------------------------------------------------
 
 
@@ -134,34 +128,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window of 8 events or 10,000 characters, of which a long event takes 6,000."""
     for name, value in (("WINDOW", 8), ("WINDOW_CHARACTERS", 10_000), ("EVENT_CHARACTERS", 6_000)):
         monkeypatch.setattr(reading, name, value)
-
-
-@pytest.mark.usefixtures("small")
-def test_a_view_has_the_newest_rows_and_the_facts_of_all_before_them(tmp_path: Path):
-    log, whole = SessionLog.open(tmp_path / "s", "session"), read_events(EVENTS, "session").events
-    for end in (3, 3, 20, 21, 60):
-        log.append(EVENTS[:end])
-        view = log.view()
-        rows = view.rows.events
-        first = end - len(rows)
-        assert rows == whole[first:end] and len(rows) <= 8
-        assert sum(min(row["characters"], 6_000) for row in rows) <= 10_000
-        assert (
-            first == 0
-            or len(rows) == 8
-            or sum(min(row["characters"], 6_000) for row in whole[first - 1 : end]) > 10_000
-        )
-        folded = Folded()
-        for row in whole[:first]:
-            folded.add(row)
-        assert told(view) == {slot: folded.facts(slot) for slot in SLOTS}
-        for other in (log, SessionLog.open(tmp_path / "s")):
-            again = other.view(end)
-            assert told(again) == told(view) and again.rows.events == rows
-    earlier = log.view(20)
-    assert earlier.rows.events[-1] == whole[19] and told(log.view()) == told(view)
-    with pytest.raises(InputError, match="a place in the log from 0 to 60"):
-        log.view(61)
 
 
 @pytest.mark.usefixtures("small")
@@ -179,19 +145,8 @@ def test_a_memory_recalled_before_the_window_is_in_the_view(tmp_path: Path):
     )
     log.append(EVENTS)
     assert [row["memory_id"] for row in log.view().rows.memories] == ["m1"] and not log.view(0).rows.memories
-
-
-def test_an_open_log_folds_only_what_was_appended_since(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reading, "WINDOW", 8)
-    folded, add = list[int](), Folded.add
-    monkeypatch.setattr(Folded, "add", lambda self, row: folded.append(row["seq"]) or add(self, row))
-    log = SessionLog.open(folder)
-    log.view()
-    assert folded == list(range(52))
-    SessionLog.open(folder).append([{**EVENTS[-1], "id": "by another"}])
-    log.append([{**EVENTS[-1], "id": "its own"}])
-    log.view()
-    assert folded == list(range(54))
+    with pytest.raises(InputError, match="a place in the log from 0 to 61"):
+        log.view(62)
 
 
 # --- damage -------------------------------------------------------------------------------------------------------------

@@ -32,15 +32,6 @@ def test_the_output_of_a_failing_check_is_kept_before_newer_output() -> None:
     assert seen.decision(f"event:{failed}")["mode"] == "full"
 
 
-def test_a_summary_of_earlier_rounds_is_shown_once() -> None:
-    session = Session()
-    event = session.add("history.summarized", turn=1, text="The parser was rewritten.")
-    session.add("command.finished", turn=2, command="ls")
-    seen = projected(session)
-    assert seen.text().count("The parser was rewritten.") == 1
-    assert [row["source_id"] for row in seen.decisions if event in row["source_id"]] == [f"history:{event}"]
-
-
 def test_a_snapshot_of_an_early_event_is_not_taken_for_one_of_this_turn(tmp_path: Path) -> None:
     session = Session()
     session.add("retrieval.snapshot.created", turn=1, snapshotId="snap-1")
