@@ -40,7 +40,10 @@ _GOVERNED = ("memory", "system", "user")
 
 
 def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict[str, Any]:
-    """A row of LOG_EVENTS without the place of the event in its log. A recalled memory is in the further key `memory`.
+    """What an event states, without its place in its log; null where it states nothing. `text` is what it says, with both ends of
+    a long one: then it is `cut`, and the last of `refs` has the rest; `characters` are those of all of it. `content` is the file,
+    or the lines of it, after the event; `subject` the id of the constraint, memory, permission request or call of a tool, or the
+    phase. `check` and `check_status` have a line for each check. A recalled memory is in the further key `memory`.
     `checks` are commands, or beginnings of them, that count as checks.
 
     Raises:
@@ -211,7 +214,7 @@ def _memory_id(payload: Record) -> str:
 
 
 def _memory(payload: Record, actor: str, zone: str) -> dict[str, Any]:
-    """A row of MEMORY_RECORDS (S3.52). Of a tool or the model it was not governed, so it is a candidate."""
+    """A memory (S3.52). Of a tool or the model it was not governed, so it is a candidate."""
     row = memory_row(payload) | {"zone": zone}
     return row if actor in _GOVERNED else row | {"lifecycle": "candidate"}
 
