@@ -64,7 +64,6 @@ def test_every_verified_answer_is_listed_for_whoever_may_read_its_snapshot(
         [(snapshot, "ana", True), (snapshot, "ana", False)],
     )
     assert run("log", snapshot, "--of", "checks", "--json", capsys=capsys)[1] == out
-    assert snapshot in run("log", "--of", "checks", capsys=capsys)[1]
     assert run("verify", snapshot, capsys=capsys)[0] == 0
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     assert json.loads(run("log", "--of", "checks", "--json", capsys=capsys)[1]) == []

@@ -29,7 +29,8 @@ def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(corpus: Corpus
             compact(store, run.run_id)
         return readable_snapshots(settings, run)
 
-    found, damaged = read_each(settings, [run for run in store.list() if run.live], read)
+    damaged = dict[str, str]()
+    found = list(read_each(settings, store, read, damaged))
     assert calls == [True]
     assert damaged == {}
     assert [len(rows) for _, rows in found] == [1]

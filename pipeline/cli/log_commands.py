@@ -13,7 +13,7 @@ from ..progress import counted
 from ..views.printed import json_document, printed
 from ..views.text_table import text_table
 from .options import given, settings_of
-from .output import deliver, note, note_left_out, note_other_runs
+from .output import deliver, note, note_left_out
 
 LAST = 100
 """Entries that `log` lists by default."""
@@ -89,7 +89,6 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
         note_left_out(len(listed.damaged))
         for run_id in listed.damaged:
             note(f"skipped: {run_id}: damaged")
-        note_other_runs(settings, but=listed.damaged, since=listed.since)
     if listed.older:
         note(f"the last {last}; older ones are not listed: -n 0 lists all")
     found = [value for _, value in listed.entries]
@@ -115,37 +114,32 @@ def _minute(time: Any) -> str:
 
 
 def _runs(settings: Any, last: int) -> tuple[Any, str]:
-    from ..reading.across_runs import other_runs, read_each
+    from ..reading.across_runs import read_each
     from ..reading.snapshots import readable
     from ..runs import Runs
-    from ..runs.store import DAMAGED, OK, UNFINISHED
 
     store = Runs(settings["runs"], create=False)
     found, damaged = list[Any](), dict[str, str]()
-    for run in store.newest():
-        read, lost = read_each(settings, [run], lambda run: readable(settings, run).rows)
-        found += [(one, rows) for one, rows in read if rows.num_rows]
-        damaged |= lost
+    for run, seen in read_each(settings, store, lambda run: readable(settings, run).rows, damaged):
+        found += [(run, seen)] if seen.num_rows else []
         if last and len(found) == last:
             break
-    shown = {run.run_id for run, _ in found}
     listed = [
         {
             "run_id": run.run_id,
-            "state": OK,
+            "state": "ok",
             "created_at": rows["created_at"][0].as_py().isoformat() if run.live else run.manifest.get("created_at"),
             "kind": "batch" if run.batch else "interactive",
             "statuses": dict(sorted(Counter(rows["status"].to_pylist()).items())),
         }
         for run, rows in found
     ]
-    since = min(shown) if last and len(shown) == last else ""
-    others = {one.run_id: (one.state, one.detail) for one in other_runs(settings, but=shown | {*damaged}, since=since)}
-    others |= {run_id: (DAMAGED, reason) for run_id, reason in damaged.items()}
+    mine = [run_id for run_id in store.unfinished() if store.starter_of(run_id) == settings.principal]
+    others = {run_id: ("unfinished", f"`run --resume {run_id}` completes the run") for run_id in mine}
+    others |= {run_id: ("damaged", reason) for run_id, reason in damaged.items()}
     for run_id, (state, detail) in others.items():
         listed.append({"run_id": run_id, "state": state, "detail": detail})
-        advice = f"; `run --resume {run_id}` completes the run" if state == UNFINISHED else ""
-        note(f"{state}: {run_id}: {detail}{advice}")
+        note(f"{state}: {run_id}: {detail}")
     note_left_out(len(damaged))
     listed.sort(key=lambda row: row["run_id"], reverse=True)
     cells = [

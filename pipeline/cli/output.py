@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -113,14 +113,6 @@ def note_left_out(damaged: int) -> None:
     """Report how many damaged runs a list omits, if any."""
     if damaged:
         note(f"skipped: {counted(damaged, 'damaged run')}; `verify` names what differs")
-
-
-def note_other_runs(settings: Any, *, but: Collection[str] = (), since: str = "") -> None:
-    """Report the unreadable runs that the principal may know of, with their states; see `other_runs`."""
-    from ..reading.across_runs import other_runs
-
-    for other in other_runs(settings, but=but, since=since):
-        note(f"skipped: {other.run_id}: {other.state}")
 
 
 def print_error(error: BaseException, *, as_json: bool) -> int:

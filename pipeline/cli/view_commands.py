@@ -12,7 +12,7 @@ import typer
 
 from ..views.text_table import folded, text_table
 from .options import fields_of, given, named, settings_of
-from .output import EXIT, deliver, emit, note, note_other_runs, write_file
+from .output import EXIT, deliver, emit, note, write_file
 
 
 def show(
@@ -220,8 +220,6 @@ def sql(
         raise InputError.described("a query", "nothing", "QUERY")
     settings = settings_of("runs")
     found = queried(settings, text, run or ())
-    if not run:
-        note_other_runs(settings)
     rows = rows_of(found)
     if as_csv:
         emit(None, text=csv_table(found.column_names, ([*row.values()] for row in rows)))

@@ -1,29 +1,29 @@
 """Reads across several runs that the principal may know of, with damaged ones reported separately.
 
-Reads: settings, runs. Gives: `read_each`, the `latest` answers, `other_runs` that cannot be read, `snapshot_named`, `last_of_session`.
+Reads: settings, runs. Gives: `read_each`, the `latest` answers, `snapshot_named`, `last_of_session`.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...nodes.errors import StoreError, VerificationError
 from ...nodes.vocabulary import STATUSES
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..deadline import expect_time
-from .access import expect_reader, hears_of_damage, known_runs, open_run, unknown
+from .access import expect_reader, hears_of_damage, open_run, unknown
 from .grants import grants_or_none
 from .snapshots import Readable, readable_snapshots
 
 if TYPE_CHECKING:
-    from ..runs import Run
-    from ..runs.store import RunState
+    from ..runs import Run, Runs
 
-__all__ = ["Latest", "last_of_session", "latest", "other_runs", "read_each", "snapshot_named"]
+__all__ = ["Latest", "last_of_session", "latest", "read_each", "snapshot_named"]
 
 T = TypeVar("T")
 _BLOCK_REF = re.compile("[0-9a-f]{16}")
@@ -33,36 +33,31 @@ _LATE = re.compile("@(?P<back>[1-9][0-9]{0,3})?|@session:(?P<session>.+)")
 
 
 def read_each(
-    settings: Settings, runs: Iterable[Run], read: Callable[[Run], T]
-) -> tuple[list[tuple[Run, T]], dict[str, str]]:
-    """Each run with the result of `read`, and the damaged runs with the reason.
-
-    Damaged runs that the principal may not learn of are omitted silently.
+    settings: Settings, store: Runs, read: Callable[[Run], T], damaged: dict[str, str]
+) -> Iterator[tuple[Run, T]]:
+    """Each run, newest first, with the result of `read`. Damaged runs that the principal may learn of are added to
+    `damaged` with the reason, and all others are omitted silently.
     """
-    from ...nodes.errors import StoreError, VerificationError
+    from ..runs import Run
 
-    found: list[tuple[Run, T]] = []
-    damaged: dict[str, str] = {}
-    for run in runs:
+    lines = store.log.by_run()
+    for run_id in sorted(lines, reverse=True):
         expect_time()
         try:
-            found.append((run, read(run)))
+            run = Run(store, run_id, lines[run_id])
+            yield run, read(run)
         except (StoreError, VerificationError) as error:
-            if hears_of_damage(settings, run.run_id):
-                damaged[run.run_id] = error.message
-    return found, damaged
+            if hears_of_damage(settings, run_id):
+                damaged[run_id] = error.message
 
 
 @dataclass(frozen=True)
 class Latest:
-    """Answers, newest first, each with what was made of it; whether there are older ones than in the run `since`, else "";
-    damaged runs with the reason.
-    """
+    """Answers, newest first, each with what was made of it; whether there are older ones; damaged runs with the reason."""
 
     entries: list[tuple[dict[str, Any], Any]]
     older: bool
     damaged: Mapping[str, str]
-    since: str = ""
 
 
 def latest(
@@ -85,31 +80,21 @@ def latest(
 
     def read(one: Run) -> list[tuple[dict[str, Any], Any]]:
         nonlocal wanted
+        if wanted <= 0 and not one.live:  # a session that began earlier may have answered last
+            return []
         rows = readable_snapshots(settings, one, status=status, last=limit if one.live else max(wanted, 0))
         wanted -= len(rows)
         return list(zip(rows, make(one, rows), strict=True))
 
+    damaged = dict[str, str]()
     if name:
-        named, damaged, oldest = open_run(settings, name), {}, ""
+        named = open_run(settings, name)
         expect_reader(settings, named)
         found = read(named)
     else:
-        # A session that began earlier may have answered last.
-        newest = (each for each in runs_of(settings).newest() if wanted > 0 or each.live)
-        of_runs, damaged = read_each(settings, newest, read)
-        found = [entry for _, entries in of_runs for entry in entries]
-        oldest = min((run.run_id for run, _ in of_runs), default="")
+        found = [entry for _, entries in read_each(settings, runs_of(settings), read, damaged) for entry in entries]
     found.sort(key=lambda entry: (entry[0]["created_at"], entry[0]["snapshot_id"]), reverse=True)
-    return Latest(found[: last or None], wanted <= 0, damaged, oldest if wanted <= 0 else "")
-
-
-def other_runs(settings: Settings, *, but: Collection[str] = (), since: str = "") -> list[RunState]:
-    """The runs from the id `since` on that are not ok and that the principal may know of, except those in `but`."""
-    from ..runs import Runs
-
-    store = Runs(settings["runs"], create=False)
-    known = known_runs(settings, store)
-    return [state for state in store.not_ok(but=but, since=since) if known(state.run_id)]
+    return Latest(found[: last or None], wanted <= 0, damaged)
 
 
 def snapshot_named(settings: Settings, name: str) -> str:
@@ -150,6 +135,5 @@ def _latest(settings: Settings, wanted: Mapping[str, str | None], back: int) -> 
         rows = Readable.of(settings, run, grants).where(wanted).rows
         return list(zip(rows["created_at"].to_pylist(), rows["snapshot_id"].to_pylist(), strict=True))
 
-    read, _ = read_each(settings, runs_of(settings).newest(), times)
-    found = sorted(each for _, of_run in read for each in of_run)
+    found = sorted(each for _, of_run in read_each(settings, runs_of(settings), times, {}) for each in of_run)
     return found[-back][1] if len(found) >= back else None

@@ -22,7 +22,6 @@ import pyarrow as pa
 from ...nodes.answers.answer_checks import Shown, answer_findings, places_of
 from ...nodes.errors import StoreError
 from ...nodes.rendering import MARGIN, shows_text
-from ...nodes.tables import STRUCTURED_FACTS
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..runs import Replay, Run, Runs, replay
@@ -127,19 +126,19 @@ def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: s
     """Log the findings as a line of LOG; returns its hash (S1.29, step 4).
 
     The line has no text, as that would stay when it is erased, and no hash of a value, as dates and amounts can be guessed:
-    a value is identified by its position in the answer, a record's value by record and field.
+    a value is identified by its position in the answer and its record.
 
     Raises:
         StoreError: the folder of runs cannot be written to.
     """
     places = places_of([fact.value for fact in report.facts], answer)
     entry = {
-        "version": 2,
+        "version": 3,
         "snapshot_id": report.snapshot_id,
         "run_id": store.open(report.snapshot_id).run_id,
         "principal": principal,
         "verified_at": at.astimezone(UTC).isoformat(),
-        "answer_sha256": _sha256(answer),
+        "answer_sha256": hashlib.sha256(answer.encode()).hexdigest(),
         "status": report.status,
         "ok": report.ok,
         "findings": [
@@ -152,7 +151,6 @@ def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: s
                 "finding": fact.finding,
                 "byte_start": len(answer[:start].encode()) if start >= 0 else None,
                 "record_id": fact.record_id,
-                "field_sha256": _sha256(fact.field),
             }
             for fact, start in zip(report.facts, places, strict=True)
         ],
@@ -197,48 +195,19 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
         return logged_answers(store, [snapshot_id]), 0
-    mine, damaged = read_each(
-        settings, store.list(), lambda run: readable(settings, run).rows["snapshot_id"].to_pylist()
-    )
+    damaged = dict[str, str]()
+    mine = read_each(settings, store, lambda run: readable(settings, run).rows["snapshot_id"].to_pylist(), damaged)
     return logged_answers(store, [id_ for _, ids in mine for id_ in ids]), len(damaged)
 
 
 def logged_answers(store: Runs, snapshots: Collection[str]) -> list[dict[str, Any]]:
-    """The entries of some snapshots in the order of LOG, with the values of records whose texts are not erased.
+    """The entries of some snapshots in the order of LOG.
 
     Raises:
         VerificationError: an entry was changed.
     """
     lines = [line.body for line in store.log.lines_with('"kind":"answer"') if line.body["snapshot_id"] in {*snapshots}]
-    on_record = {id_: _on_record(store, id_) for id_ in {each["snapshot_id"] for each in lines if each["facts"]}}
-    return [
-        {name: value for name, value in entry.items() if name != "kind"}
-        | {"facts": [_readable(fact, on_record[entry["snapshot_id"]]) for fact in entry["facts"]]}
-        for entry in lines
-    ]
-
-
-def _on_record(store: Runs, snapshot_id: str) -> dict[tuple[str, str | None], dict[str, Any]]:
-    """The values of records in a snapshot, by record and hash of the field name; null if erased."""
-    rows = store.open(snapshot_id).table(STRUCTURED_FACTS.name, texts=True, snapshot_id=snapshot_id).to_pylist()
-    return {
-        (row["evidence_id"], _sha256(row["field"])): {
-            "field": row["field"], "canonical": row["value"], "locator": row["locator"],
-        }
-        for row in rows
-    }  # fmt: skip
-
-
-def _readable(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict[str, Any]]) -> dict[str, Any]:
-    """A fact of an entry without hashes, with the value of the record."""
-    nothing = dict.fromkeys(("field", "canonical", "locator"))
-    recorded = on_record.get((fact["record_id"], fact["field_sha256"]), nothing)
-    return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | recorded
-
-
-def _sha256(text: str | None) -> str | None:
-    """The hash under which a run stores a text; None for None."""
-    return None if text is None else hashlib.sha256(text.encode()).hexdigest()
+    return [{name: value for name, value in entry.items() if name != "kind"} for entry in lines]
 
 
 def visible_items(found: Replay) -> tuple[list[Shown], str]:

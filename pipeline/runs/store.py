@@ -7,11 +7,11 @@ exactly the remaining steps: a shard without a receipt is run again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,19 +42,6 @@ from .writing import INPUTS, STAGE, manifest, part_path, shard_name, write_parts
 PLAN = f"{STAGE}/run.json"
 """Exists as long as a run is unfinished; written last, and removed first."""
 _SHARD = pa.field("shard", pa.int32(), False)
-
-
-OK, UNFINISHED, UNREADABLE, DAMAGED = "ok", "unfinished", "unreadable", "damaged"
-"""States of runs: finished or interactive; a staged batch, which `run --resume` or `gc --discard` ends; named by LOG, but
-of another version or without its files; or its content was changed, which only `verify` and reading detect."""
-
-
-class RunState(NamedTuple):
-    """The state of a run: its id, its state, and why it is not ok."""
-
-    run_id: str
-    state: str
-    detail: str
 
 
 class Runs(RunFolder):
@@ -193,27 +180,11 @@ class Runs(RunFolder):
 
     def list(self) -> list[Run]:
         """Every readable run, finished or interactive, oldest first. `verify` names the others."""
-        return [*self.newest()][::-1]
-
-    def newest(self) -> Iterator[Run]:
-        """The runs of `list`, newest first, opened lazily."""
-        lines = self.log.by_run()
-        for run_id in sorted(lines, reverse=True):
+        found, lines = list[Run](), self.log.by_run()
+        for run_id in sorted(lines):
             with suppress(StoreError, VerificationError):
-                yield Run(self, run_id, lines[run_id])
-
-    def not_ok(self, *, but: Collection[str] = (), since: str = "") -> Iterator[RunState]:
-        """The runs from the id `since` on that are unfinished or cannot be read, except `but`. No table is read."""
-        lines = self.log.by_run()
-        for run_id in sorted(one for one in {*lines} - {*but} if one >= since):
-            try:
-                Run(self, run_id, lines[run_id]).settings  # noqa: B018 (it reads the file that every reader needs)
-            except VerificationError as error:
-                yield RunState(run_id, DAMAGED, error.message)
-            except ScopedRetrievalError as error:
-                yield RunState(run_id, UNREADABLE, error.message)
-        for run_id in sorted(one for one in {*self.unfinished()} - {*but} if one >= since):
-            yield RunState(run_id, UNFINISHED, "a batch that was not finished")
+                found.append(Run(self, run_id, lines[run_id]))
+        return found
 
     def run_ids(self) -> tuple[str, ...]:
         """The ids of every run that LOG names, damaged ones included, oldest first."""

@@ -30,7 +30,7 @@ from .live import live_file
 from .log import Line, of_kind, snapshots_named
 from .parts import PER_RUN, changed_texts, check_conservation, references
 from .run import Run
-from .store import UNFINISHED, UNREADABLE, Runs
+from .store import Runs
 from .writing import STAGE, part_path
 
 __all__ = ["RunProblem", "VerifyReport", "verify"]
@@ -58,7 +58,7 @@ class VerifyReport:
     erased: tuple[str, ...] = ()
     head: str = ""
     state: str = ""
-    """A state of `RunState` that is not a change: unfinished, unreadable."""
+    """What is no change: a run that is `unfinished`, or `unreadable`, as another version wrote it."""
 
     @property
     def status(self) -> str:
@@ -116,7 +116,7 @@ def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
     if not own and not found.problems:
         if exists(store.folder(run_id) / STAGE / "run.json"):
             problem = RunProblem("missing", run_id, "a batch that was not finished")
-            return VerifyReport(run_id, (problem,), 0, 0, head=head, state=UNFINISHED)
+            return VerifyReport(run_id, (problem,), 0, 0, head=head, state="unfinished")
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
     state = ""
     try:
@@ -146,7 +146,7 @@ def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple
         raise
     except StoreError as error:
         found.add("changed", "LOG", error.message)
-        return None, UNREADABLE
+        return None, "unreadable"
     if not run.live and not run.folder.is_dir():
         found.add("missing", run_id, "LOG names it")
         return None, ""

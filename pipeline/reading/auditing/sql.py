@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ....nodes.errors import InputError, ModelError
+from ....nodes.errors import InputError, ModelError, StoreError
 from ...config.settings import Settings
 from ...runs.parts import DECLARED, READABLE
-from ..access import expect_auditor, known_runs, open_run
+from ..access import expect_auditor, open_run
+from ..across_runs import read_each
 from ..snapshots import audits_whole
 
 __all__ = ["VIEWS", "View", "queried", "rows_of", "tables_of"]
@@ -173,9 +174,14 @@ def _audited(settings: Settings, name: str) -> Any:
 def _all_audited(settings: Settings) -> list[Any]:
     from ...runs import Runs
 
+    damaged = dict[str, str]()
     store = Runs(settings["runs"], create=False)
-    known = known_runs(settings, store)
-    return [run for run in store.list() if known(run.run_id) and audits_whole(settings, run)]
+    found = [
+        run for run, whole in read_each(settings, store, lambda run: audits_whole(settings, run), damaged) if whole
+    ]
+    if damaged:
+        raise StoreError("Expected whole runs, got damaged ones", at=", ".join(damaged), hint="name runs with --run")
+    return found
 
 
 def _hint(*, any_run: bool) -> str:
