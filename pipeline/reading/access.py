@@ -8,15 +8,14 @@ Note: what a user reads of an earlier answer is what the present grants admit; s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, VerificationError
-from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS
 from ..config.settings import Settings
-from .grants import Audience, Viewer, audited, audits_everything, grants_for, grants_or_none
+from .grants import Audience, audited, audits_everything, grants_for, grants_or_none
 from .present_rights import within_rights
 from .snapshots import Readable, as_damage, audits_whole, readable
 
@@ -55,9 +54,16 @@ def open_run(settings: Settings, id_: str) -> Run:
     run_id = run_named(id_)
     if not store.holds(run_id) and (run_id not in store.folders() or store.starter_of(run_id) != settings.principal):
         raise unknown(id_)
+    with _damage_told(settings, run_id, id_):
+        return store.open(run_id)
+
+
+@contextmanager
+def _damage_told(settings: Settings, run_id: str, id_: str) -> Iterator[None]:
+    """Damage of a run is an error for those who may hear of it; to all others, what they named does not exist."""
     try:
         with as_damage(run_id):
-            return store.open(run_id)
+            yield
     except (StoreError, VerificationError) as error:
         if hears_of_damage(settings, run_id):
             raise
@@ -70,15 +76,9 @@ def expect_reader(settings: Settings, run: Run) -> None:
     Raises:
         AccessError: they may read nothing of it; absent and foreign runs are not distinguished.
     """
-    try:
-        with as_damage(run.run_id):
-            mine = run.started_by == settings.principal
-        if mine or readable(settings, run).rows.num_rows:
-            return
-    except StoreError:
-        if hears_of_damage(settings, run.run_id):
-            raise
-    raise unknown(run.run_id)
+    with _damage_told(settings, run.run_id, run.run_id):
+        if run.started_by != settings.principal and not readable(settings, run).rows.num_rows:
+            raise unknown(run.run_id)
 
 
 def expect_auditor(settings: Settings, run: Run, snapshot_id: str | None = None, *, hint: str) -> None:
@@ -133,24 +133,11 @@ def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:
             not distinguished.
         StoreError: the run is damaged, and the principal started it or audits a project.
     """
-    try:
-        with as_damage(run.run_id):
-            if not run.holds(snapshot_id):
-                raise unknown(snapshot_id)
-            asked, failed, bounds = (
-                run.table(table.name, snapshot_id=snapshot_id).to_pylist()
-                for table in (REQUESTS, FAILURES, CONTRACT_BOUNDS)
-            )
-    except StoreError as error:
-        if hears_of_damage(settings, run.run_id):
-            raise
-        raise unknown(snapshot_id) from error
-    asked_by = asked[0] if asked else _refused_on_arrival(run, failed[0] if failed else {})
-    viewer = Viewer(settings.principal, grants_for(run, grants_or_none(settings)))
-    audience = viewer.audience(asked_by, {bound["project"] for bound in bounds})
-    if audience is None:
+    with _damage_told(settings, run.run_id, snapshot_id):
+        seen = Readable.of(settings, run, grants_or_none(settings), [snapshot_id])
+    if not seen.rows.num_rows:
         raise unknown(snapshot_id)
-    return audience
+    return "audit" if seen.audit else "caller"
 
 
 def replayed(settings: Settings, snapshot_id: str) -> Replay:
@@ -176,11 +163,6 @@ def readable_replay(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, 
     if audience == "caller":
         found = within_rights(found, grants_for(run, grants_or_none(settings)))
     return run, found, audience
-
-
-def _refused_on_arrival(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A substitute for a refused request, which belongs to the user who started the run."""
-    return {**failure, "principal": run.started_by}
 
 
 def hears_of_damage(settings: Settings, run_id: str) -> bool:

@@ -65,8 +65,8 @@ class Readable:
     """Whether it audits every snapshot of the run: then its whole tables and their counts may be shown."""
 
     @classmethod
-    def of(cls, settings: Settings, run: Run, grants: pa.Table | None) -> Readable:
-        """Those of a run under these grants, None without a grants file.
+    def of(cls, settings: Settings, run: Run, grants: pa.Table | None, snapshots: list[str] | None = None) -> Readable:
+        """Those of a run, or of some of its snapshots, under these grants, None without a grants file.
 
         Raises:
             StoreError: the run is damaged.
@@ -74,7 +74,7 @@ class Readable:
         from ..runs.listing import whose
 
         with as_damage(run.run_id):
-            viewer, rows = Viewer(settings.principal, grants_for(run, grants)), whose(run)
+            viewer, rows = Viewer(settings.principal, grants_for(run, grants)), whose(run, snapshots)
             names = [rows[name] for name in ("project", "principal", "asked_by")]
             first, alike = distinct_rows(codes_of([*names, pc.binary_join(flat(rows["reached"]), "\n")]))
             audiences = [viewer.audience(one, one["reached"]) for one in rows.take(pa.array(first)).to_pylist()]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
@@ -37,15 +38,17 @@ def described(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     return row | {"created_at": row["created_at"].isoformat()} | _asked(tables, _WHOSE)[row["request_id"]]
 
 
-def whose(run: Run) -> pa.Table:
-    """Of each snapshot of a run, in order: ids, status and time, who asked, and the projects that its answer `reached`.
+def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:
+    """Of each snapshot of a run, or of some, in order: ids, status and time, who asked, and the projects that its answer
+    `reached`.
 
     Raises:
         StoreError: the run is damaged.
     """
     if not run.live:
-        return listed(run, None)
-    rows = [{**one, "principal": one["principal"] or run.started_by} for one in run.kept.values()]
+        return listed(run, snapshots)
+    chosen = run.kept.keys() if snapshots is None else run.kept.keys() & snapshots
+    rows = [run.kept[name] | {"principal": run.kept[name]["principal"] or run.started_by} for name in chosen]
     times = pa.array([one["created_at"] for one in rows], pa.string()).cast(TIMESTAMP)
     return pa.table(
         [times if name == "created_at" else [one[name] for one in rows] for name in _DESCRIBED.names], _DESCRIBED
@@ -53,7 +56,7 @@ def whose(run: Run) -> pa.Table:
 
 
 def listed(run: Run, snapshots: list[str] | None) -> pa.Table:
-    """SNAPSHOTS of a run, of an interactive one some, with the columns of `whose` and what was asked.
+    """SNAPSHOTS of a run, or some, with the columns of `whose` and what was asked.
 
     Raises:
         StoreError: the run is damaged.
@@ -61,6 +64,8 @@ def listed(run: Run, snapshots: list[str] | None) -> pa.Table:
     stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), snapshots)
     tables = {name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}
     rows, asked = tables[SNAPSHOTS.name], _asked(tables, _ASKED)
+    if snapshots is not None:
+        rows = rows.filter(pc.is_in(rows["snapshot_id"], pa.array(snapshots, pa.string())))
     of_rows = [asked[id_] for id_ in rows["request_id"].to_pylist()]
     for name in _ASKED:
         values = [one[name] or (run.started_by if name == "principal" else None) for one in of_rows]

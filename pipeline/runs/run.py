@@ -163,14 +163,15 @@ class Run:
     def tables(
         self, reads: Mapping[str, Collection[str] | None], snapshots: Sequence[str] | None = None
     ) -> dict[str, pa.Table]:
-        """Tables in stored form by name, with at least the given columns of each, None for all; a file is read once. Of an
-        interactive run those of some `snapshots`, by default of all.
+        """Tables in stored form by name, with at least the given columns of each, None for all; a file is read once. With
+        `snapshots`, only the pieces of these are read.
         """
         of_all = {name: columns for name, columns in reads.items() if name in (*PER_RUN, "settings")}
         of_each = {name: columns for name, columns in reads.items() if name not in of_all}
 
         def read() -> dict[str, pa.Table]:
-            some = snapshots if self.live and snapshots is not None else self._pieces
+            pieces = self._pieces if snapshots is None else map(self._piece, snapshots)
+            some = [piece for piece in dict.fromkeys(pieces) if piece is not None]
             return self._of(of_all, [INPUTS]) | self._of(of_each, some)
 
         return self._read_on(read)
