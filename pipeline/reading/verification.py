@@ -32,7 +32,7 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
     """
     from ..runs import RunProblem, Runs, verify
     from ..runs.ids import RUN_ID, run_named
-    from ..runs.log import LOG
+    from ..runs.log import LOG, RunLog
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
@@ -51,8 +51,10 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
         # Runs of others are not reported, so the answer is the same whether there are any.
         raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run", at="LOG")
     reports = [verify(store, one, anchor=anchor) for one in ids]
-    if reports and (problem := _log_head_problem(settings, store)):
-        found = RunProblem("changed", LOG, problem)
+    try:
+        RunLog(store.path, signer_of(settings)).last()
+    except VerificationError as error:
+        found = RunProblem("changed", LOG, error.message)
         reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
     if not named:  # a batch in progress is not a finding about the folder
         pending = {report.run_id for report in reports if report.status == "unfinished"}
@@ -61,25 +63,12 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
         "ok": all(report.ok for report in reports),
         "head": next((line.hash for line in reversed(lines) if known(line.body.get("run_id") or "")), ""),
         "runs": [
-            {
-                "run_id": report.run_id,
-                "status": report.status,
-                "parts": report.parts,
-                "snapshots": report.snapshots,
-                "problems": [asdict(problem) for problem in report.problems],
-                "erased": list(report.erased),
+            {"run_id": report.run_id, "status": report.status}
+            | {
+                name: value
+                for name, value in asdict(report).items()
+                if name in ("parts", "snapshots", "problems", "erased")
             }
             for report in reports
         ],
     }
-
-
-def _log_head_problem(settings: Settings, store: Any) -> str | None:
-    """The problem with the last line of LOG under the trusted key; None if there is none or no key is set."""
-    from ..runs.log import RunLog
-
-    try:
-        RunLog(store.path, signer_of(settings)).last()
-    except VerificationError as error:
-        return error.message
-    return None

@@ -58,7 +58,7 @@ class VerifyReport:
     erased: tuple[str, ...] = ()
     head: str = ""
     state: str = ""
-    """What is no change: a run that is `unfinished`, or `unreadable`, as another version wrote it."""
+    """Of a run that cannot be verified: `unfinished`, or `unreadable`, as another version wrote it."""
 
     @property
     def status(self) -> str:
