@@ -47,7 +47,7 @@ __all__ = [
 
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 _AS_THEY_ARE = (

@@ -206,17 +206,19 @@ class Next:
         return self._new_pack(packs, write_tables, after.tables) if after.tables else None
 
     def _parts(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
-        """New and rewritten rows, sorted, in batches; with the hash of the new ones."""
-        waiting, rows, content = list[Part](), 0, MultisetHash.of()
+        """New and rewritten rows, encoded ones apart, sorted, in batches; with the hash of the new ones."""
+        waiting, content = dict[str, list[Part]](), MultisetHash.of()
         for part, new in self._units(fresh):
-            if waiting and rows + part.evidence.num_rows > SEGMENT_ROWS:
-                yield Part.joined(waiting).sorted(), content
-                waiting, rows, content = [], 0, MultisetHash.of()
-            waiting.append(part)
-            rows += part.evidence.num_rows
+            before = waiting.setdefault(part.profile, [])
+            if before and sum(each.evidence.num_rows for each in [*before, part]) > SEGMENT_ROWS:
+                yield Part.joined(before).sorted(), content
+                before[:], content = [], MultisetHash.of()
+            before.append(part)
             content += new
-        if rows:
-            yield Part.joined(waiting).sorted(), content
+        for parts in waiting.values():
+            if any(part.evidence.num_rows for part in parts):
+                yield Part.joined(parts).sorted(), content
+                content = MultisetHash.of()
 
     def _units(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
         for start in range(0, fresh.evidence.num_rows, SEGMENT_ROWS):

@@ -6,7 +6,7 @@ rows.
                evidence.arrow     `STORED_EVIDENCE`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
-               vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
+               vectors.arrow      of encoded rows: digest of the encoded text and int16 unit vector
                changes.arrow      if placements of other packs' rows ended or came back, see `deltas.py`
                descriptions.arrow if other packs' rows are described again, see `deltas.py`
                commits.arrow      when the commits of histories were recorded, see `commits.py`
@@ -55,7 +55,6 @@ _SEGMENTS = pa.schema(
         pa.field("segment_id", pa.string(), False),
         pa.field("owner_project", pa.string(), False),
         pa.field("owner_user", pa.string()),
-        pa.field("encoded", pa.bool_(), False),
         pa.field("row_end", pa.int64(), False),
         pa.field("placement_end", pa.int64(), False),
         pa.field("key_end", pa.int64(), False),
@@ -73,7 +72,6 @@ class PackSegment(NamedTuple):
     segment_id: str
     owner_project: str
     owner_user: str | None
-    encoded: bool
     row_end: int
     placement_end: int
     key_end: int
@@ -82,6 +80,8 @@ class PackSegment(NamedTuple):
     key_start: int
     pack: str
     place: int
+    encoded: bool
+    """Whether the rows of its pack have vectors."""
 
     @property
     def size(self) -> int:
@@ -167,7 +167,8 @@ class Pack:
             starts = np.append(0, table[f"{name}_end"].to_numpy())[:-1]
             table = table.append_column(f"{name}_start", pa.array(starts, pa.int64()))
         named = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), [self.folder.name])
-        return table.append_column("pack", named).append_column("place", pa.array(np.arange(table.num_rows)))
+        table = table.append_column("pack", named).append_column("place", pa.array(np.arange(table.num_rows)))
+        return table.append_column("encoded", pa.repeat(VECTORS in self, table.num_rows))
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -255,7 +256,7 @@ def write_pack(folder: Place, part: Part) -> Entry:
     lists, key_starts = posting_lists(part.postings, bounds)
     first = pa.array(bounds[:-1])
     owners = (part.evidence[name].take(first).combine_chunks() for name in ("owner_project", "owner_user"))
-    names = (part.segment_ids(bounds.tolist()), *owners, part.encoded()[bounds[:-1]])
+    names = (part.segment_ids(bounds.tolist()), *owners)
     ends = np.stack([bounds, part.placement_starts()[bounds], key_starts])[:, 1:]
     tables = {
         "segments.arrow": pa.table([*names, *ends], schema=_SEGMENTS),

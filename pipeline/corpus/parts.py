@@ -28,8 +28,8 @@ STORED_EVIDENCE = EVIDENCE.schema.append(pa.field("occurrence", pa.int32(), Fals
 class Part:
     """Rows with all their data; row `i` of every field is the same row.
 
-    `evidence` is `STORED_EVIDENCE`; `placements` is sorted by row, then time; `vectors` has `text_digest` and
-    `vector` (null = not encoded), or is None in a corpus without an encoder, whose `profile` is "".
+    `evidence` is `STORED_EVIDENCE`; `placements` is sorted by row, then time; `vectors` has `text_digest` and `vector` of
+    every row, or is None if the rows are not encoded, whose `profile` is "".
     """
 
     evidence: pa.Table
@@ -43,36 +43,30 @@ class Part:
         """New rows: their postings and lengths are computed here."""
         postings, length = postings_of(evidence)
         at = evidence.schema.get_field_index("length")
-        return cls(evidence.set_column(at, evidence.schema.field(at), length), placements, postings, vectors, profile)
+        evidence = evidence.set_column(at, evidence.schema.field(at), length)
+        return cls(evidence, placements, postings, vectors, "" if vectors is None else profile)
 
     @classmethod
     def joined(cls, parts: Sequence[Part]) -> Part:
-        """The rows of all parts (at least one), one part after the other."""
+        """The rows of all parts (at least one), all encoded or none, one part after the other."""
         if len(parts) == 1:
             return parts[0]
         starts = starts_of(np.array([part.evidence.num_rows for part in parts]))
-        vectors = None
-        if any(part.vectors is not None for part in parts):
-            schema = next(part.vectors.schema for part in parts if part.vectors is not None)
-            vectors = pa.concat_tables(
-                without_vectors(schema, part.evidence.num_rows) if part.vectors is None else part.vectors
-                for part in parts
-            )
+        vectors = [part.vectors for part in parts if part.vectors is not None]
         return cls(
             pa.concat_tables(part.evidence for part in parts).combine_chunks(),
             pa.concat_tables(shifted(part.placements, int(start)) for part, start in zip(parts, starts, strict=False)),
             joined([part.postings.shifted(int(start)) for part, start in zip(parts, starts, strict=False)]),
-            vectors,
-            max(part.profile for part in parts),
+            pa.concat_tables(vectors) if vectors else None,
+            parts[0].profile,
         )
 
     def sorted(self) -> Part:
-        """Sorted by owner, then encoded or not, then in EVIDENCE order, by the line of a row's last placement."""
+        """Sorted by owner, then in EVIDENCE order, by the line of a row's last placement."""
         last = self.placement_starts()[1:] - 1
         keys = self.evidence.select(["owner_project", "owner_user", "source_id", "path", "evidence_id"])
         keys = keys.append_column("line_start", self.placements["line_start"].take(pa.array(last)))
-        keys = keys.append_column("encoded", pa.array(self.encoded()))
-        names = ("owner_project", "owner_user", "encoded", "source_id", "path", "line_start", "evidence_id")
+        names = ("owner_project", "owner_user", "source_id", "path", "line_start", "evidence_id")
         order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
         place = np.empty(len(order), dtype=np.int64)
         place[order.to_numpy()] = np.arange(len(order))
@@ -96,36 +90,28 @@ class Part:
             vectors=None if self.vectors is None else self.vectors.filter(pa.array(keep)),
         )
 
-    def encoded(self) -> NDArray[np.bool_]:
-        """Which rows have a vector."""
-        if self.vectors is None:
-            return np.zeros(self.evidence.num_rows, dtype=bool)
-        return self.vectors["vector"].is_valid().to_numpy()
-
     def placement_starts(self) -> NDArray[np.int64]:
         """The start of each row's placements, and the end of the last."""
         return starts_of(np.bincount(self.placements["row"].to_numpy(), minlength=self.evidence.num_rows))
 
     def segment_starts(self) -> NDArray[np.int64]:
-        """The start of each segment of sorted rows, and the end of the last: one segment per owner, encoded or not."""
+        """The start of each segment of sorted rows, and the end of the last: one segment per owner."""
         rows = self.evidence.num_rows
         cut = np.zeros(rows, dtype=bool)
         cut[:1] = True
         for name in ("owner_project", "owner_user"):
             codes = self.evidence[name].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
             cut[1:] |= codes[1:] != codes[:-1]
-        encoded = self.encoded()
-        cut[1:] |= encoded[1:] != encoded[:-1]
         return np.append(np.flatnonzero(cut), rows)
 
     def content(self) -> MultisetHash:
         """The multiset hash of the rows, independent of their order."""
-        return MultisetHash.of(elements(self.evidence, self.placements, self._profiles()))
+        return MultisetHash.of(elements(self.evidence, self.placements, [self.profile] * self.evidence.num_rows))
 
     def segment_ids(self, bounds: Sequence[int]) -> list[str]:
         """The id of each range of sorted rows between adjacent bounds: a digest of those rows, 32 hex digits."""
         rows = [self.evidence["evidence_id"], self.evidence["row_digest"].cast(pa.binary())]
-        columns = [*(column.combine_chunks() for column in rows), pa.array(self._profiles(), pa.string())]
+        columns = [*(column.combine_chunks() for column in rows), pa.repeat(self.profile, self.evidence.num_rows)]
         starts, forms = row_forms(columns, self.evidence.num_rows)
         times = [self.placements[name].combine_chunks() for name in PLACEMENT_COLUMNS]
         time_starts, time_forms = row_forms(times, self.placements.num_rows)
@@ -138,9 +124,6 @@ class Part:
             digest.update(time_forms[time_starts[own[low]] : time_starts[own[high]]].data)
             ids.append(digest.hexdigest()[:32])
         return ids
-
-    def _profiles(self) -> list[str]:
-        return np.where(self.encoded(), self.profile, "").tolist()
 
 
 def with_rows(placements: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
@@ -159,11 +142,3 @@ def moved(placements: pa.Table, place: NDArray[np.int64]) -> pa.Table:
 def shifted(placements: pa.Table, by: int) -> pa.Table:
     """The placements with `by` added to their rows; zero-copy where `by` is 0."""
     return with_rows(placements, placements["row"].to_numpy() + by) if by else placements
-
-
-def without_vectors(schema: pa.Schema, rows: int) -> pa.Table:
-    """`vectors` of rows that have none. Their components are zeros, not nulls, so that a matrix is mapped unchanged."""
-    kind = schema.field("vector").type
-    zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(kind.list_size, np.int16)), kind.list_size)
-    columns = {"text_digest": pa.nulls(rows, pa.binary(32)), "vector": zeros.take(pa.nulls(rows, pa.int64()))}
-    return pa.table(columns, schema=schema)

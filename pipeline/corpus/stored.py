@@ -93,12 +93,11 @@ class StoredRows:
         return np.searchsorted(self.starts, rows, side="right") - 1
 
     def runs_of(self, segments: Collection[int]) -> Iterator[range]:
-        """These segments, ascending, in ranges of segments that are adjacent in one pack, encoded or not."""
+        """These segments, ascending, in ranges of segments that are adjacent in one pack."""
         run = range(0)
         for at in segments:
             one, before = self.segments[at], self.segments[at - 1]
-            adjacent = (before.pack, before.row_end, before.encoded) == (one.pack, one.row_start, one.encoded)
-            if run.stop == at and adjacent and run:
+            if run and run.stop == at and (before.pack, before.row_end) == (one.pack, one.row_start):
                 run = range(run.start, at + 1)
                 continue
             if run:
@@ -121,7 +120,7 @@ class StoredRows:
                 lists, self.starts[run.start : run.stop] - start, [one.key_end - one.key_start for one in segments]
             ),
             pack.table(VECTORS).slice(segments[0].row_start, end - start) if segments[0].encoded else None,
-            self.base.manifest.encoder_profile or "",
+            (self.base.manifest.encoder_profile or "") if segments[0].encoded else "",
         )
 
     def encoded(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
