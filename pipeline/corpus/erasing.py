@@ -1,9 +1,9 @@
 """Permanent removal of rows from a corpus: from the current generation and from every pack on disk.
 
 A pack is immutable, so a pack that contains an erased row is removed as a whole: its other current rows are rewritten
-to a new pack, and every generation that needs it is removed. One line publishes the receipt and the generation without
-the rows; what other generations and writers left is removed after that. Every step is idempotent: an interrupted erasure
-is completed by the next one of the same selection.
+to a new pack. One line publishes the receipt and the generation without the rows; all generations before it, and what
+other writers left, are removed after that. Every step is idempotent: an interrupted erasure is completed by the next one
+of the same selection.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import among, truth
-from ...nodes.errors import StoreError
-from ..storage.chain import Line
 from ..storage.durable import entries, exists, remove_leftovers, remove_tree, sync_path
 from ..storage.places import ObjectPlace, Place
 from .commits import FILE, without_sources
@@ -78,7 +76,8 @@ class Selection:
 
 
 class Stored:
-    """The rows of every stored generation, and those of them that a selection names.
+    """The rows of a generation, and those of them that a selection names. No generation before has others: a row stays until
+    it is erased.
 
     Raises:
         StoreError: a pack is damaged or cannot be read now, so its content is unknown.
@@ -86,19 +85,18 @@ class Stored:
 
     def __init__(self, base: Generation, selection: Selection) -> None:
         self.base, self.selection = base, selection
-        self._needs = [(line, needs(base.path, [line])) for line in stored(base.path, base.chain)]
-        named = {name: entry for _, packs in self._needs for name, entry in packs.items()}
         self._rows, self._commits = dict[str, pa.Table](), dict[str, pa.Table]()
-        for name, entry in named.items():
-            try:
-                pack = Pack(base.path / "packs" / name, entry)  # as it is now: it may have been damaged since
-                if "evidence.arrow" in pack:
-                    self._rows[name] = pack.table("evidence.arrow").select(_READ)
-                if FILE in pack:
-                    self._commits[name] = pack.table(FILE)
-            except StoreError:
-                if exists(base.path / "packs" / name):
-                    raise  # else another writer has removed an older generation in the meantime
+        for name, entry in base.manifest.packs.items():
+            pack = Pack(base.path / "packs" / name, entry)  # as it is now: it may have been damaged since
+            if "evidence.arrow" in pack:
+                self._rows[name] = pack.table("evidence.arrow").select(_READ)
+            if FILE in pack:
+                self._commits[name] = pack.table(FILE)
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is selected, or was erased by the same selection."""
+        return bool(self.chosen.num_rows or self.histories or self._receipts)
 
     @cached_property
     def chosen(self) -> pa.Table:
@@ -115,9 +113,12 @@ class Stored:
     @cached_property
     def erased_before(self) -> set[str]:
         """The ids of rows that the same principal erased by the same selection."""
+        return set[str]().union(*(each.evidence_ids(self.base.path) for each in self._receipts))
+
+    @property
+    def _receipts(self) -> list[Receipt]:
         mine = (self.selection.principal, self.selection.named)
-        receipts = (each for each in self.base.manifest.receipts if (each.by, each.selection) == mine)
-        return set[str]().union(*(each.evidence_ids(self.base.path) for each in receipts))
+        return [each for each in self.base.manifest.receipts if (each.by, each.selection) == mine]
 
     @cached_property
     def histories(self) -> dict[str, set[tuple[str, str]]]:
@@ -135,17 +136,12 @@ class Stored:
             self.histories
         )
 
-    def lines_needing(self, packs: Collection[str]) -> list[Line]:
-        """The generations, other than the current one, that need one of these packs."""
-        return [line for line, needed in self._needs if not needed.keys().isdisjoint(packs)]
-
     def _tables(self) -> Sequence[pa.Table]:
         return [*self._rows.values()] or [self.base.evidence().select(_READ)]
 
 
-def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[str], set[str]]:
-    """The generation after `base` without the selected rows and commit tables and with a receipt, the ids of these rows,
-    and the packs that contain any of them; `base` if there are none.
+def erased(found: Stored, now: datetime, reason: str) -> Generation:
+    """The generation after `base` without the selected rows and commit tables and with a receipt; `base` if there are none.
 
     Raises:
         MovedOnError: another writer published after `base`.
@@ -153,12 +149,12 @@ def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[s
     """
     base, selection, ids = found.base, found.selection, found.ids
     packs = found.packs_with(ids)
-    for name in packs & base.packs.keys():
+    for name in packs:
         base.packs[name].expect_whole()
     with suppress(FileNotFoundError):
         remove_tree(base.path / CACHE)
     receipts, chosen = None, set(found.chosen["evidence_id"].to_pylist())
-    if not chosen <= found.erased_before:
+    if found.histories or not chosen <= found.erased_before:
         file = f"{new_name(base.manifest.number + 1)}.arrow"
         sha256 = write_erased(base.path, file, found.chosen)
         receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen), file, sha256)
@@ -173,29 +169,23 @@ def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[s
         for project in projects
     }
     next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, receipts=receipts)
-    return next_.write(old.imported(NO_ROWS), now, added=-lost), ids, packs
+    return next_.write(old.imported(NO_ROWS), now, added=-lost)
 
 
-def forget_generations(base: Generation, keep: int) -> dict[str, int]:
-    """Remove all but the newest `keep` generations and unused files; returns counts and bytes freed.
+def forget(base: Generation, keep: int) -> dict[str, int]:
+    """Remove all but the newest `keep` generations, and every file that none of these needs; returns counts and bytes freed.
+
+    On an object store, only files with a number up to that of the current line are removed: another writer may be about to
+    publish the others. Generations go first, and durably, so that each one that is left has its packs.
 
     Raises:
         StoreError: a manifest cannot be read now, so the packs it uses are unknown; nothing was removed.
     """
-    return forget(base, [*stored(base.path, base.chain)][:-keep])
-
-
-def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
-    """Remove the generations of these lines, unless current, and every file that no other generation needs; returns
-    counts and bytes freed.
-
-    On an object store, only files with a number up to that of the current line are removed: another writer may be about to
-    publish the others. Generations go first, and durably, so that each one that is left has its packs.
-    """
     path = base.path
     number = base.manifest.number + (not isinstance(path, ObjectPlace))
-    gone = [line for line in lines if line.body["generation"] != base.manifest.generation]
-    kept = [line for line in stored(path, base.chain) if line not in gone]
+    lines = [*stored(path, base.chain)]
+    gone = [line for line in lines[:-keep] if line.body["generation"] != base.manifest.generation]
+    kept = [line for line in lines if line not in gone]
     used = {manifest_of(path, line).name for line in kept} | set(needs(path, kept))
     used |= set(base.manifest.packs)  # another writer may build on them, and have removed this generation by now
     used |= {receipt.file for receipt in base.manifest.receipts}

@@ -27,7 +27,7 @@ from ..storage.places import ObjectPlace, Place, fixed_place
 from ..storage.signing import UNSIGNED, Signer
 from .checking import problems
 from .commits import commits_after
-from .erasing import Selection, Stored, erased, forget, forget_generations
+from .erasing import Selection, Stored, erased, forget
 from .frame import CorpusFrame
 from .generation import Generation
 from .identity import MultisetHash
@@ -288,15 +288,14 @@ class Corpus:
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
         with self._writing("some unused files may already be removed; the current generation is intact"):
-            return forget_generations(self._base, keep)
+            return forget(self._base, keep)
 
     def stored(self, selection: Selection) -> Stored:
-        """The rows of this and earlier generations, and those of them that `erase` would remove."""
+        """The rows of this generation, and those of them that `erase` would remove."""
         return Stored(self._base, selection)
 
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
-        """Remove rows from every generation and pack, permanently; returns their ids and the number of removed
-        generations.
+        """Remove rows permanently, with all generations before; returns their ids and the number of removed generations.
 
         Raises:
             BusyError: another writer held the lock for ten seconds.
@@ -305,8 +304,10 @@ class Corpus:
 
         def change(base: Generation) -> tuple[tuple[set[str], int], Generation]:
             found = Stored(base, selection)
-            after, ids, packs = erased(found, now, reason)
-            return (ids, forget(after, found.lines_needing(packs))["generations"]), after
+            if not found.any:
+                return (set(), 0), base
+            after = erased(found, now, reason)
+            return (found.ids, forget(after, 1)["generations"]), after
 
         return self._change(change, left=_HALF_ERASED)
 

@@ -103,7 +103,7 @@ def erase(
     corpus = corpus_of(settings)
     found = corpus.stored(selection)
     chosen = ids = found.ids
-    stored = bool(chosen or found.histories)
+    stored = found.any
     if questions is None:
         questions = bool(user or project)
     asked = RequestSelection(settings.principal, audited, found.held, user, project, source, tuple(evidence), questions)
