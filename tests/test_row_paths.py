@@ -12,8 +12,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.scope.selectors import glob_mask
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.requests.fields import columns_of
-from scoped_retrieval.pipeline.sources.column_types import normalized, normalized_path
-from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.sources.importing import normalize, normalized, normalized_path
 from worlds import NOW
 
 SPELLINGS = [

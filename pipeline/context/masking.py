@@ -18,7 +18,7 @@ from typing import Any, cast
 from ...nodes.errors import InputError
 from ..parsing.strict_json import json_text
 from ..redaction.masking import redact_text
-from ..sources.column_types import normalized_path
+from ..sources.importing import normalized_path
 
 _COMPARED = frozenset((
     "id", "eventid", "turnid", "sessionid", "requestid", "constraintid", "memoryid", "subject", "version", "hash", "sha256", "ref",

@@ -1,7 +1,6 @@
 """Sources: readers of everything that becomes evidence, and the import of their rows into the corpus.
 
-- `importing`: checks, limits and default values of rows; `column_types`: types and forms of columns; `report`: the report
-  of a reader
+- `importing`: types, limits and default values of rows; `report`: the report of a reader
 - files: `selection` (which), `file_kinds` (by path), `files` (bytes to text); `work_tree`
 - histories: `git_history`, with uncommitted files; `git_commands`
 - chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `parts` of notebooks, pages and web pages;

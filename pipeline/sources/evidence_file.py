@@ -25,10 +25,9 @@ from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
 from ..parsing.documents import ABSENT, Document, converted, document
 from ..parsing.values import authority_rank, instant, number, whole
-from .column_types import PLACE
 from .jsonl import LINES, read_lines
 from .record_rows import files_of, record_table
-from .report import SourceReport
+from .report import PLACE, SourceReport
 
 __all__ = ["read_evidence"]
 

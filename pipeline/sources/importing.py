@@ -3,6 +3,11 @@
 Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalize`, the same
 rows with every column, and a `SourceReport` of assumed, skipped and masked values.
 
+Columns are converted to their declared types without loss, or with an error that names the row. Instants must have a time zone:
+the meaning of a naive one would depend on the machine that reads it. Paths get the one form that rules about paths compare:
+relative to the root of the source, `/` between parts, Unicode NFC, and no part that is empty, `.` or `..`. Case is kept. A
+backslash is a separator, as on Windows; on POSIX it may be part of a file name, and is then stored as `/`.
+
 Note: the defaults are one line per class of source (`_DEFAULTS`), the least privileged for trust. `verified` is about the
 record, not its author; text by strangers is restricted by authority 0 and standing `untrusted`, and output of programs by
 standing alone. Only some nulls are filled. `principals`, `branch`, `workspace_root`, `test_suite` and `valid_*` keep their nulls,
@@ -42,13 +47,15 @@ from ...nodes.vocabulary import (
 )
 from ..corpus.incoming import PLACEMENT_LIST
 from ..parsing.quoting import canonical, shown_keys
-from ..parsing.values import YEARS
+from ..parsing.values import TIME, YEARS, authority_rank, instant
 from ..redaction.masking import mask_spans, redact_columns, without_keys_over_rows
-from .column_types import PLACE, Where, as_declared, authority_ranks, by_word, normalized
 from .file_kinds import file_kind
-from .report import NAMED, SourceReport
+from .report import NAMED, PLACE, SourceReport
 
-__all__ = ["MAX_ENTRIES", "MAX_TEXT", "NO_ROWS", "normalize"]
+__all__ = ["MAX_ENTRIES", "MAX_TEXT", "NO_ROWS", "normalize", "normalized", "normalized_path"]
+
+Where = Callable[[int], str]
+"""Names a row by its position, for messages."""
 
 _VOCABULARIES = {
     "origin_class": ORIGIN_CLASSES,
@@ -112,7 +119,7 @@ def normalize(
     _read_lifecycle(columns, principal, report, where)
     for name, vocabulary in _VOCABULARIES.items():
         read = partial(_canonical, vocabulary, f"{name}", where)
-        columns[name] = by_word(columns[name], pa.string(), read)
+        columns[name] = _by_word(columns[name], pa.string(), read)
     _fill_trust(fill, columns, report, where)
     of_user = pc.is_in(columns["origin_class"], pa.array(sorted(_OWNED_BY_USER)))
     fill("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
@@ -150,12 +157,14 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
         array = rows[name].combine_chunks()
         _check_values(array, name, where)
         columns[name] = (
-            authority_ranks(array, where) if name == "authority" else as_declared(array, known[name].type, name, where)
+            _authority_ranks(array, where)
+            if name == "authority"
+            else _as_declared(array, known[name].type, name, where)
         )
     if columns["source_id"].null_count:
         row = int(np.flatnonzero(columns["source_id"].is_null())[0])
         raise InputError.expected("a source id", None, f"{where(row)}.source_id")
-    columns["source_id"] = by_word(columns["source_id"], pa.string(), lambda name, row: _nfc(name, where(row)))
+    columns["source_id"] = _by_word(columns["source_id"], pa.string(), lambda name, row: _nfc(name, where(row)))
     return columns
 
 
@@ -194,7 +203,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Source
     given = columns["lifecycle"]
     known = {state: state for state in LIFECYCLES.values} | {**LIFECYCLES.aliases}
     known |= {"conflicted": "verified", "private": "verified"}
-    columns["lifecycle"] = by_word(given, pa.string(), lambda word, _: known.get(word))
+    columns["lifecycle"] = _by_word(given, pa.string(), lambda word, _: known.get(word))
     for row in np.flatnonzero(truth(pc.and_(given.is_valid(), columns["lifecycle"].is_null())))[:NAMED]:
         report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
     unknown = pc.if_else(given.is_valid(), pa.scalar("candidate"), pa.scalar(None, pa.string()))
@@ -389,7 +398,7 @@ def _kinds(origin: pa.Array, path: pa.Array) -> pa.Array:
 
 def _mapped(column: pa.Array, function: Callable[[str], Any], type_: pa.DataType | None = None) -> pa.Array:
     """`function` of every distinct value."""
-    return by_word(column, type_ or pa.string(), lambda word, _: function(word))
+    return _by_word(column, type_ or pa.string(), lambda word, _: function(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,3 +457,109 @@ def _kind_of(origin_class: str, path: str | None) -> str:
         if origin_class != "artifact" or kind == "test-log":
             return kind
     return _DEFAULTS[origin_class].evidence_kind
+
+
+def _as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
+    """The column in its declared type; a text of an instant is read, a timestamp without a zone is not.
+
+    Raises:
+        InputError: naming the first row that does not convert.
+    """
+    if column.type == type_:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    given = column.type
+    if pa.types.is_null(given):
+        return pa.nulls(len(column), type_)
+    if pa.types.is_timestamp(type_) and _kind_of_type(given) == "text":
+        return _by_word(column, type_, lambda word, row: instant(word, f"{where(row)}.{name}"))
+    if _kind_of_type(given) != _kind_of_type(type_):
+        raise _wrong(column, type_, name, where)
+    if pa.types.is_timestamp(given) and given.tz is None and len(column) > column.null_count:
+        at, hint = f"{where(_first(column))}.{name}", "store the column as a timestamp in UTC"
+        raise InputError.described(TIME, "one without an offset", at, hint=hint)
+    try:
+        finer = pa.types.is_timestamp(given) and given.unit == "ns"  # than the corpus stores
+        return column.cast(type_, safe=not finer)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if pa.types.is_timestamp(given):
+            raise InputError.described(YEARS, "another", f"{where(_first(column))}.{name}") from error
+        raise _wrong(column, type_, name, where) from error
+
+
+def _by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], Any]) -> pa.Array:
+    """`value(word, row)` of each distinct word of a column, called once, with the first row that has it."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes, rows = np.unique(encoded.indices.fill_null(-1).to_numpy(), return_index=True)
+    first = dict(zip(codes.tolist(), rows.tolist(), strict=True))
+    words = encoded.dictionary.to_pylist()
+    return pa.array([value(word, first[code]) for code, word in enumerate(words)], type_).take(encoded.indices)
+
+
+def _authority_ranks(column: pa.Array, where: Where) -> pa.Array:
+    """`authority` as ranks 0 to 3, from ranks or from the words of its vocabulary."""
+    return _by_word(column, pa.int32(), lambda word, row: authority_rank(word, f"{where(row)}.authority"))
+
+
+def normalized_path(path: str) -> str | None:
+    """One path in normal form; None if it leaves its root, is empty or contains NUL."""
+    parts: list[str] = []
+    for part in unicodedata.normalize("NFC", path).replace("\\", "/").split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts) if parts and "\0" not in path else None
+
+
+def normalized(paths: pa.Array, where: Where) -> pa.Array:
+    """The column `path` in normal form; an empty string becomes null.
+
+    Args:
+        paths: string[rows].
+        where: names a row in messages.
+
+    Raises:
+        InputError: a path leaves the root of its source, is empty, or contains NUL.
+    """
+
+    def read(path: str, row: int) -> str | None:
+        if (found := normalized_path(path)) is None and path:
+            hint = "write it relative to the root of its source, such as src/app.py."
+            expected, got = "a path inside its source", "one that leaves it or names nothing"
+            raise InputError.described(expected, got, f"{where(row)}.path", hint=hint)
+        return found
+
+    return _by_word(paths, paths.type, read)
+
+
+def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:
+    return InputError.described(_type_name(type_), _type_name(column.type), f"{where(_first(column))}.{name}")
+
+
+def _type_name(type_: pa.DataType) -> str:
+    """A type without the names of its fields, which are untrusted like values."""
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"list of {_type_name(type_.value_type)}"
+    return str(type_).partition("<")[0]
+
+
+def _first(column: pa.Array) -> int:
+    """The first row with a value."""
+    present = np.flatnonzero(np.asarray(column.is_valid()))
+    return int(present[0]) if len(present) else 0
+
+
+def _kind_of_type(type_: pa.DataType) -> str:
+    """What values of a type are; only those of one kind convert."""
+    kinds = pa.types
+    if kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_):
+        return "text"
+    if kinds.is_list(type_) or kinds.is_large_list(type_):
+        return "list"
+    if kinds.is_timestamp(type_):
+        return "time"
+    return "number" if kinds.is_integer(type_) or kinds.is_floating(type_) else str(type_)

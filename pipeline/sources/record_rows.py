@@ -20,13 +20,12 @@ from ...nodes.vocabulary import SAFETIES, VISIBILITIES, ZONES
 from ..parsing.values import authority_rank
 from ..redaction.masking import masked_digest
 from .chunking import read_document
-from .column_types import PLACE
 from .file_kinds import file_kind
 from .files import ReadOptions, readable, table_of
 from .headers import Header, read_header
 from .jsonl import Record, bytes_of, read_lines
 from .parts import has_parts
-from .report import SourceReport
+from .report import PLACE, SourceReport
 from .selection import file_at, walk
 
 __all__ = [

@@ -27,12 +27,11 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..parsing.quoting import shown
 from ..parsing.values import TIME
-from .column_types import PLACE
 from .file_kinds import file_kind
 from .headers import Header, record_number
 from .jsonl import LINES, Record
 from .record_rows import Row, common_fields, file_rows, read_files, rows_of_lines, rows_of_text
-from .report import SourceReport
+from .report import PLACE, SourceReport
 
 __all__ = [
     "read_artifacts",

@@ -12,8 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["SourceReport"]
+__all__ = ["PLACE", "SourceReport"]
 
+PLACE = "read_at"
+"""An optional column of readers' tables: file and line of each row, for messages; the corpus does not store it."""
 NAMED = 20
 """Maximum number of skipped files or rows named per reason."""
 

@@ -38,10 +38,9 @@ from ..parsing.quoting import shown_key
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
-from .column_types import PLACE
 from .jsonl import Record, bytes_of
 from .record_rows import Row, files_of, read_files
-from .report import SourceReport
+from .report import PLACE, SourceReport
 
 __all__ = ["files_named", "read_logs", "read_sot"]
 

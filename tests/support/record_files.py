@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
-from scoped_retrieval.pipeline.sources.column_types import PLACE
 from scoped_retrieval.pipeline.sources.importing import normalize
-from scoped_retrieval.pipeline.sources.report import SourceReport
+from scoped_retrieval.pipeline.sources.report import PLACE, SourceReport
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
