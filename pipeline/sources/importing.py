@@ -18,7 +18,7 @@ names a user; an empty `owner_user` means the whole project.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -43,7 +43,6 @@ from ...nodes.vocabulary import (
     STANDINGS,
     VISIBILITIES,
     ZONES,
-    Vocabulary,
 )
 from ..corpus.incoming import PLACEMENT_LIST
 from ..parsing.quoting import canonical, shown_keys
@@ -103,138 +102,240 @@ def normalize(
     """
     if now.tzinfo is None:
         raise InputError.described("an instant with a time zone", "a naive one", "now")
-    rows, where = _placed(rows)
-    lists = None
-    if PLACEMENT_LIST in rows.column_names:
-        lists, rows = rows[PLACEMENT_LIST].combine_chunks(), rows.drop_columns([PLACEMENT_LIST])
-    report = SourceReport()
-    columns = _typed(rows, where)
-    if lists is not None:
-        columns[PLACEMENT_LIST] = lists
-    columns, where = _without_empty(columns, where, report)
-    _check_limits(columns, where)
-    columns["owner_project"] = pc.if_else(pc.equal(columns["owner_project"], ""), None, columns["owner_project"])
-    fill = partial(_fill, columns, report)
-    fill("owner_project", project)
-    _read_lifecycle(columns, principal, report, where)
+    found = _Rows(rows)
+    columns = found.columns
+    found.check_limits()
+    columns["owner_project"] = _without_blank(columns["owner_project"])
+    found.fill("owner_project", project)
+    found.read_lifecycle(principal)
     for name, vocabulary in _VOCABULARIES.items():
-        read = partial(_canonical, vocabulary, f"{name}", where)
-        columns[name] = _by_word(columns[name], pa.string(), read)
-    _fill_trust(fill, columns, report, where)
+        columns[name] = found.mapped(name, pa.string(), partial(canonical, vocabulary))
+    found.fill_trust()
     of_user = pc.is_in(columns["origin_class"], pa.array(sorted(_OWNED_BY_USER)))
-    fill("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
-    columns["owner_user"] = pc.if_else(pc.equal(columns["owner_user"], ""), None, columns["owner_user"])
-    _fill_times(fill, columns, now)
-    fill("generated", False)
-    columns["redactions"] = _redact(columns, report, where, masked)
-    columns["path"] = normalized(columns["path"], where)
-    _fill_version(fill, columns)
+    found.fill("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
+    columns["owner_user"] = _without_blank(columns["owner_user"])
+    found.fill_times(now)
+    found.fill("generated", False)
+    columns["redactions"] = found.redact(masked)
+    columns["path"] = normalized(columns["path"], found.where)
+    found.fill_version()
     columns["occurrence"] = _occurrences(columns)
-    table = pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
-    return (table if lists is None else table.append_column(PLACEMENT_LIST, columns[PLACEMENT_LIST])), report
+    stored = pa.schema([*_SCHEMA, *(field for field in rows.schema if field.name == PLACEMENT_LIST)])
+    return pa.Table.from_arrays([columns[name] for name in stored.names], schema=stored), found.report
 
 
-def _placed(rows: pa.Table) -> tuple[pa.Table, Where]:
-    """The rows without the column of their places, and the function that names them."""
-    if PLACE not in rows.column_names:
-        return rows, "rows[{}]".format
-    places = rows[PLACE]
-    return rows.drop_columns([PLACE]), lambda row: places[row].as_py() or f"rows[{row}]"
+MAX_TEXT = 4_000_000
+"""Maximum characters in the text of one row."""
+MAX_ENTRIES = 10_000
+"""Maximum entries in one list of a row: symbols, links, tags and similar."""
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and last microsecond of `YEARS`, since 1970."""
+_DOCUMENT = ("owner_project", "owner_user", "source_id", "path", "session_id")
+"""Rows with equal values in these are lines of one document."""
 
 
-def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
-    """Every column of IMPORT_ROWS in its declared type; null if the table lacks it."""
-    known, at = IMPORT_ROWS.columns, where(0) if rows.num_rows else "rows"
-    if repeated := [name for name in known if rows.column_names.count(name) > 1]:
-        raise InputError.described("every column once", f"{shown_keys(repeated)} again", at)
-    if unknown := [name for name in rows.column_names if name not in known]:
-        hint = f"known columns: {', '.join(known)}"
-        raise InputError.described("columns of import rows", shown_keys(unknown), at, hint=hint)
-    if missing := [name for name in ("source_id", "text") if name not in rows.column_names]:
-        raise InputError.described("columns source_id and text", f"no {' and no '.join(missing)}", at)
-    columns = {name: pa.nulls(rows.num_rows, column.type) for name, column in known.items()}
-    for name in rows.column_names:
-        array = rows[name].combine_chunks()
-        _check_values(array, name, where)
-        columns[name] = (
-            _authority_ranks(array, where)
-            if name == "authority"
-            else _as_declared(array, known[name].type, name, where)
-        )
-    if columns["source_id"].null_count:
-        row = int(np.flatnonzero(columns["source_id"].is_null())[0])
-        raise InputError.expected("a source id", None, f"{where(row)}.source_id")
-    columns["source_id"] = _by_word(columns["source_id"], pa.string(), lambda name, row: _nfc(name, where(row)))
-    return columns
+class _Rows:
+    """The columns of rows whose text is not blank: those of IMPORT_ROWS in their declared types, null if the table lacks them, and
+    placements as they are.
+    """
 
+    def __init__(self, rows: pa.Table) -> None:
+        self.report = SourceReport()
+        if PLACE not in rows.column_names:
+            rows = rows.append_column(PLACE, pa.nulls(rows.num_rows, pa.string()))
+        self._at, self._row = rows[PLACE], np.arange(rows.num_rows)
+        self.columns = self._typed(rows.drop_columns([PLACE]))
+        if self.columns["source_id"].null_count:
+            row = int(np.flatnonzero(self.columns["source_id"].is_null())[0])
+            raise InputError.expected("a source id", None, f"{self.where(row)}.source_id")
+        self.columns["source_id"] = self.mapped("source_id", pa.string(), _nfc)
+        has_text = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(self.columns["text"]), ""), False)
+        self._row = np.flatnonzero(has_text.to_numpy(zero_copy_only=False))
+        self.report.skip("empty text", len(has_text) - len(self._row))
+        if len(self._row) < len(has_text):
+            self.columns = {name: column.filter(has_text) for name, column in self.columns.items()}
 
-def _check_values(array: pa.Array, name: str, where: Where) -> None:
-    """Refuse texts that are not UTF-8 and numbers that are not finite, which a file of columns may have."""
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        raise InputError.described("text in UTF-8", "other bytes", f"{where(0)}.{name}") from None
-    if pa.types.is_floating(array.type):
-        infinite = truth(pc.invert(pc.is_finite(array)))
-        _refuse(infinite, "a finite number", "another", name, where)
+    def where(self, row: int) -> str:
+        """The place of a row, for messages: from its reader, else its number."""
+        given = int(self._row[row])
+        return self._at[given].as_py() or f"rows[{given}]"
+
+    def mapped(self, name: str, type_: pa.DataType, value: Callable[[str, str], Any]) -> pa.Array:
+        """`value(word, place)` of each distinct word of a column."""
+        return _by_word(self.columns[name], type_, lambda word, row: value(word, f"{self.where(row)}.{name}"))
+
+    def refuse(self, wrong: NDArray[np.bool_], expected: str, got: str, name: str, hint: str = "") -> None:
+        """Refuse the first row that is wrong.
+
+        Raises:
+            InputError: there is one; names row and column.
+        """
+        if wrong.any():
+            raise InputError.described(expected, got, f"{self.where(int(wrong.argmax()))}.{name}", hint=hint)
+
+    def _typed(self, rows: pa.Table) -> dict[str, pa.Array]:
+        known, at = {**IMPORT_ROWS.columns}, self.where(0) if rows.num_rows else "rows"
+        if repeated := [name for name in known if rows.column_names.count(name) > 1]:
+            raise InputError.described("every column once", f"{shown_keys(repeated)} again", at)
+        if unknown := [name for name in rows.column_names if name not in (*known, PLACEMENT_LIST)]:
+            hint = f"known columns: {', '.join(known)}"
+            raise InputError.described("columns of import rows", shown_keys(unknown), at, hint=hint)
+        if missing := [name for name in ("source_id", "text") if name not in rows.column_names]:
+            raise InputError.described("columns source_id and text", f"no {' and no '.join(missing)}", at)
+        columns = {name: pa.nulls(rows.num_rows, column.type) for name, column in known.items()}
+        for name in rows.column_names:
+            array = rows[name].combine_chunks()
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:  # a file of columns may have other bytes, and numbers that are not finite
+                raise InputError.described("text in UTF-8", "other bytes", f"{at}.{name}") from None
+            if pa.types.is_floating(array.type):
+                self.refuse(truth(pc.invert(pc.is_finite(array))), "a finite number", "another", name)
+            if name == "authority":
+                array = _by_word(
+                    array, pa.int32(), lambda word, row: authority_rank(word, f"{self.where(row)}.authority")
+                )
+            elif name in known:
+                array = _as_declared(array, known[name].type, name, self.where)
+            columns[name] = array
+        return columns
+
+    def check_limits(self) -> None:
+        """Refuse the first row that exceeds a limit.
+
+        Raises:
+            InputError: names the row, the column and the limit.
+        """
+        too_long = truth(pc.greater(pc.utf8_length(self.columns["text"]), MAX_TEXT))
+        self.refuse(too_long, f"at most {MAX_TEXT:,} characters", "more", "text", "divide it into several rows")
+        for name in IMPORT_ROWS.columns:
+            column = self.columns[name]
+            if pa.types.is_timestamp(column.type):
+                instants = column.cast(pa.int64())
+                outside = truth(pc.or_(pc.less(instants, _FIRST), pc.greater(instants, _LAST)))
+                self.refuse(outside, YEARS, "another", name)
+            elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+                many = truth(pc.greater(pc.list_value_length(column), MAX_ENTRIES))
+                self.refuse(many, f"at most {MAX_ENTRIES:,} entries", "more", name)
+        for unit, least in (("line", 1), ("byte", 0)):
+            start, end = self.columns[f"{unit}_start"], self.columns[f"{unit}_end"]
+            for name, column in ((f"{unit}_start", start), (f"{unit}_end", end)):
+                self.refuse(truth(pc.less(column, least)), f"{least} or more", "less", name)
+            self.refuse(truth(pc.less(end, start)), f"{unit}_start or more", "less", f"{unit}_end")
+
+    def fill(self, name: str, values: Any, words: pa.Array | None = None) -> None:
+        """Fill the nulls of a column with a value, or with that of the same row, and count them in the report: `words` are
+        the values' names there.
+        """
+        column = self.columns[name]
+        if not column.null_count:
+            return
+        if not isinstance(values, pa.Array):
+            values = pa.repeat(pa.scalar(values, column.type), len(column))
+            words = values.cast(pa.string())
+        filled = pc.coalesce(column, values.cast(column.type))
+        became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
+        for entry in became.value_counts().to_pylist():
+            self.report.default(name, str(entry["values"]), entry["counts"])
+        self.columns[name] = filled
+
+    def note(self, rows: NDArray[np.bool_], text: str) -> None:
+        """Note something about some rows."""
+        for row in np.flatnonzero(rows)[:NAMED]:
+            self.report.note(text, at=self.where(row))
+
+    def read_lifecycle(self, principal: str) -> None:
+        """Canonical states. `conflicted` and `private` are not states (C4, C5); an unknown one counts as candidate."""
+        columns, given = self.columns, self.columns["lifecycle"]
+        known = {state: state for state in LIFECYCLES.values} | {**LIFECYCLES.aliases}
+        known |= {"conflicted": "verified", "private": "verified"}
+        columns["lifecycle"] = _mapped(given, known.get)
+        unknown = truth(pc.and_(given.is_valid(), columns["lifecycle"].is_null()))
+        self.note(unknown, f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate")
+        self.fill("lifecycle", pc.if_else(given.is_valid(), pa.scalar("candidate"), pa.scalar(None, pa.string())))
+        private = pc.and_(pc.equal(given, "private"), pc.equal(pc.fill_null(columns["owner_user"], ""), ""))
+        columns["owner_user"] = pc.if_else(truth(private), pa.scalar(principal), columns["owner_user"])
+        alone = pc.and_(pc.equal(given, "conflicted"), pc.is_null(columns["conflict_set"]))
+        of_entity = pc.binary_join_element_wise("conflict", pc.fill_null(columns["entity"], ""), ":")
+        columns["conflict_set"] = pc.if_else(truth(alone), of_entity, columns["conflict_set"])
+
+    def fill_trust(self) -> None:
+        """Fill class and kind first, then the columns that depend on them."""
+        columns = self.columns
+        if columns["origin_class"].null_count:
+            self.fill("origin_class", _mapped(columns["source_id"], _class_of_source))
+            of_kind = _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND.get(kind, "artifact"))
+            self.fill("origin_class", of_kind)
+            self.fill("origin_class", "project-doc")
+        if columns["evidence_kind"].null_count:
+            pairs = pc.binary_join_element_wise(columns["origin_class"], pc.fill_null(columns["path"], ""), "\0")
+            self.fill("evidence_kind", _mapped(pairs, lambda pair: _kind_of(*pair.split("\0", 1))))
+        origin = columns["origin_class"]
+        self.fill("zone", "internal")
+        self.fill("declared_visibility", "model-visible")
+        ranks = _mapped(origin, lambda c: _DEFAULTS[c].authority, pa.int32())
+        self.fill("authority", ranks, pa.array(AUTHORITY.values).take(ranks))
+        self.fill("lifecycle", _mapped(origin, lambda c: _DEFAULTS[c].lifecycle))
+        self.fill("declared_safety", _mapped(origin, lambda c: _DEFAULTS[c].declared_safety))
+        promoted = truth(pc.equal(columns["declared_standing"], "instruction"))
+        columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
+        self.note(promoted, "a row declared as instruction counts as evidence: content cannot instruct")
+        of_memory = _mapped(columns["lifecycle"], lambda state: _STANDING_OF_MEMORY.get(state, "evidence"))
+        of_class = _mapped(origin, lambda c: _DEFAULTS[c].declared_standing)
+        standing = pc.if_else(pc.equal(origin, "memory"), of_memory, of_class)
+        printed = pc.is_in(columns["evidence_kind"], pa.array(sorted(_UNTRUSTED_KINDS)))
+        self.fill("declared_standing", pc.if_else(printed, "untrusted", standing))
+
+    def fill_times(self, now: datetime) -> None:
+        """`recorded_time` is the event time for classes with `own_time`, else now; never in the future."""
+        happened, instant = self.columns["event_time"], pa.scalar(now.astimezone(UTC), TIMESTAMP)
+        of_event = _mapped(self.columns["origin_class"], lambda c: _DEFAULTS[c].own_time, pa.bool_())
+        own = truth(pc.and_kleene(of_event, pc.less_equal(happened, instant)))
+        words = pc.if_else(own, "the time of the event", "the time of this import")
+        self.fill("recorded_time", pc.if_else(own, happened, instant), words)
+
+    def fill_version(self) -> None:
+        """A text without version and place gets its digest as version, so that a citation can be traced to it."""
+        named = [self.columns[name].is_valid() for name in ("version", "line_start", "byte_start")]
+        lost = pc.invert(pc.or_(pc.or_(named[0], named[1]), named[2]))
+        if pc.any(lost).as_py():
+            digest = pc.utf8_slice_codeunits(text_sha256(self.columns["text"]), 0, 16)
+            versions = pc.if_else(
+                lost, pc.binary_join_element_wise("sha256", digest, ":"), pa.scalar(None, pa.string())
+            )
+            self.fill("version", versions, pa.repeat("a digest of the text", len(lost)))
+
+    def redact(self, masked: bool) -> pa.Array:
+        """Mask secrets in place, and refuse them in keys; returns the byte ranges of the masks in `text`."""
+        columns, before = self.columns, dict(self.columns)
+        names = (*(("path",) if masked else _MASKED), *_KEYS, *_COMPARED)
+        if not masked:
+            columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
+        columns |= zip(names, redact_columns([columns[name] for name in names]), strict=True)
+        for name in (*_KEYS, *_COMPARED):
+            changed = _changed(before[name], columns[name])
+            if pc.any(changed).as_py():
+                row = pc.index(changed, True).as_py()
+                at, path, line = self.where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
+                place = f"{path}:{line}" if path and line and at.startswith("rows[") else at
+                what = "an id" if name in _KEYS else "a name"
+                hint = "it identifies the row, so it cannot be masked: use another value, or omit it"
+                message = f"Expected {what} without a secret, got one with a secret - at {place}.{name}"
+                raise InputError(message, hint=hint)
+        spans = mask_spans(columns["text"])
+        self.report.masked = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
+        return spans.cast(_REDACTIONS.type)
 
 
 def _nfc(source_id: str, at: str) -> str:
     if not unicodedata.is_normalized("NFC", source_id):
         hint = "two spellings would be two sources, and a denial would match only one; set the name with `--source`."
-        raise InputError.described("a source id in Unicode NFC", "another form", f"{at}.source_id", hint=hint)
+        raise InputError.described("a source id in Unicode NFC", "another form", at, hint=hint)
     return source_id
 
 
-def _without_empty(
-    columns: dict[str, pa.Array], where: Where, report: SourceReport
-) -> tuple[dict[str, pa.Array], Where]:
-    """Rows whose text is not blank; the others are counted."""
-    has_text = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(columns["text"]), ""), False)
-    kept = np.flatnonzero(has_text.to_numpy(zero_copy_only=False))
-    if len(kept) == len(has_text):
-        return columns, where
-    report.skip("empty text", len(has_text) - len(kept))
-    return {name: column.filter(has_text) for name, column in columns.items()}, lambda row: where(int(kept[row]))
-
-
-def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: SourceReport, where: Where) -> None:
-    """Canonical states. `conflicted` and `private` are not states (C4, C5); an unknown one counts as candidate."""
-    given = columns["lifecycle"]
-    known = {state: state for state in LIFECYCLES.values} | {**LIFECYCLES.aliases}
-    known |= {"conflicted": "verified", "private": "verified"}
-    columns["lifecycle"] = _by_word(given, pa.string(), lambda word, _: known.get(word))
-    for row in np.flatnonzero(truth(pc.and_(given.is_valid(), columns["lifecycle"].is_null())))[:NAMED]:
-        report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
-    unknown = pc.if_else(given.is_valid(), pa.scalar("candidate"), pa.scalar(None, pa.string()))
-    _fill(columns, report, "lifecycle", unknown)
-    private = pc.and_(pc.equal(given, "private"), pc.equal(pc.fill_null(columns["owner_user"], ""), ""))
-    columns["owner_user"] = pc.if_else(truth(private), pa.scalar(principal), columns["owner_user"])
-    alone = pc.and_(pc.equal(given, "conflicted"), pc.is_null(columns["conflict_set"]))
-    of_entity = pc.binary_join_element_wise("conflict", pc.fill_null(columns["entity"], ""), ":")
-    columns["conflict_set"] = pc.if_else(truth(alone), of_entity, columns["conflict_set"])
-
-
-def _redact(columns: dict[str, pa.Array], report: SourceReport, where: Where, masked: bool) -> pa.Array:
-    """Mask secrets in place, and refuse them in keys; returns the byte ranges of the masks in `text`."""
-    names = (*(("path",) if masked else _MASKED), *_KEYS, *_COMPARED)
-    before = dict(columns)
-    if not masked:
-        columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
-    columns |= zip(names, redact_columns([columns[name] for name in names]), strict=True)
-    for name in (*_KEYS, *_COMPARED):
-        changed = _changed(before[name], columns[name])
-        if pc.any(changed).as_py():
-            row = pc.index(changed, True).as_py()
-            hint = "it identifies the row, so it cannot be masked: use another value, or omit it"
-            raise InputError(
-                f"Expected {'an id' if name in _KEYS else 'a name'} without a secret, got one with a secret "
-                f"- at {_place(columns, row, where)}.{name}",
-                hint=hint,
-            )
-    spans = mask_spans(columns["text"])
-    report.masked = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
-    return spans.cast(_REDACTIONS.type)
+def _without_blank(column: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(column, ""), None, column)
 
 
 def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
@@ -244,16 +345,6 @@ def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
     secret = pc.fill_null(pc.not_equal(pc.list_flatten(masked), pc.list_flatten(column)), False)
     rows = pc.list_parent_indices(column).filter(secret)
     return pc.is_in(pa.array(np.arange(len(column)), rows.type), value_set=rows)
-
-
-def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
-    """The place of a row, masked: from its reader, else path and first line, else its number."""
-    place, path, line = where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
-    return f"{path}:{line}" if path and line and place.startswith("rows[") else place
-
-
-_DOCUMENT = ("owner_project", "owner_user", "source_id", "path", "session_id")
-"""Rows with equal values in these are lines of one document."""
 
 
 def _codes(columns: dict[str, pa.Array], names: tuple[str, ...]) -> pa.Array:
@@ -280,120 +371,6 @@ def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
     nth = np.empty(rows, dtype=np.int32)
     nth[order] = np.arange(rows) - np.repeat(starts, np.diff(np.append(starts, rows)))
     return pc.coalesce(given, pa.array(nth))
-
-
-def _canonical(vocabulary: Vocabulary, name: str, where: Where, word: str, row: int) -> str:
-    return canonical(vocabulary, word, f"{where(row)}.{name}")
-
-
-MAX_TEXT = 4_000_000
-"""Maximum characters in the text of one row."""
-MAX_ENTRIES = 10_000
-"""Maximum entries in one list of a row: symbols, links, tags and similar."""
-_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The first and last microsecond of `YEARS`, since 1970."""
-
-
-def _check_limits(columns: Mapping[str, pa.Array], where: Where) -> None:
-    """Refuse the first row that exceeds a limit.
-
-    Raises:
-        InputError: names the row, the column and the limit.
-    """
-    too_long = np.asarray(pc.fill_null(pc.greater(pc.utf8_length(columns["text"]), MAX_TEXT), False))
-    _refuse(too_long, f"at most {MAX_TEXT:,} characters", "more", "text", where, "divide it into several rows")
-    for name, column in columns.items():
-        if pa.types.is_timestamp(column.type):
-            instants = column.cast(pa.int64())
-            outside = truth(pc.or_(pc.less(instants, _FIRST), pc.greater(instants, _LAST)))
-            _refuse(outside, YEARS, "another", name, where)
-        elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-            many = truth(pc.greater(pc.list_value_length(column), MAX_ENTRIES))
-            _refuse(many, f"at most {MAX_ENTRIES:,} entries", "more", name, where)
-    for unit, least in (("line", 1), ("byte", 0)):
-        start, end = columns[f"{unit}_start"], columns[f"{unit}_end"]
-        for name, column in ((f"{unit}_start", start), (f"{unit}_end", end)):
-            _refuse(truth(pc.less(column, least)), f"{least} or more", "less", name, where)
-        _refuse(truth(pc.less(end, start)), f"{unit}_start or more", "less", f"{unit}_end", where)
-
-
-def _refuse(wrong: NDArray[np.bool_], expected: str, got: str, name: str, where: Where, hint: str = "") -> None:
-    if wrong.any():
-        raise InputError.described(expected, got, f"{where(int(wrong.argmax()))}.{name}", hint=hint)
-
-
-Fill = Callable[..., None]
-"""`_fill` with the columns and the report of an import."""
-
-
-def _fill(
-    columns: dict[str, pa.Array], report: SourceReport, name: str, values: Any, words: pa.Array | None = None
-) -> None:
-    """Fill the nulls of a column with a value, or with that of the same row, and count them in the report: `words` are the
-    values' names there.
-    """
-    column = columns[name]
-    if not column.null_count:
-        return
-    if not isinstance(values, pa.Array):
-        values = pa.repeat(pa.scalar(values, column.type), len(column))
-        words = values.cast(pa.string())
-    filled = pc.coalesce(column, values.cast(column.type))
-    became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
-    for entry in became.value_counts().to_pylist():
-        report.default(name, str(entry["values"]), entry["counts"])
-    columns[name] = filled
-
-
-def _fill_trust(fill: Fill, columns: dict[str, pa.Array], report: SourceReport, where: Where) -> None:
-    """Fill class and kind first, then the columns that depend on them."""
-    if columns["origin_class"].null_count:
-        fill("origin_class", _mapped(columns["source_id"], _class_of_source))
-        fill("origin_class", _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND.get(kind, "artifact")))
-        fill("origin_class", "project-doc")
-    if columns["evidence_kind"].null_count:
-        fill("evidence_kind", _kinds(columns["origin_class"], columns["path"]))
-    origin = columns["origin_class"]
-    fill("zone", "internal")
-    fill("declared_visibility", "model-visible")
-    ranks = _mapped(origin, lambda c: _DEFAULTS[c].authority, pa.int32())
-    fill("authority", ranks, pa.array(AUTHORITY.values).take(ranks))
-    fill("lifecycle", _mapped(origin, lambda c: _DEFAULTS[c].lifecycle))
-    fill("declared_safety", _mapped(origin, lambda c: _DEFAULTS[c].declared_safety))
-    promoted = truth(pc.equal(columns["declared_standing"], "instruction"))
-    columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
-    for row in np.flatnonzero(promoted)[:NAMED]:
-        report.note("a row declared as instruction counts as evidence: content cannot instruct", at=where(row))
-    of_memory = _mapped(columns["lifecycle"], lambda state: _STANDING_OF_MEMORY.get(state, "evidence"))
-    of_class = _mapped(origin, lambda c: _DEFAULTS[c].declared_standing)
-    standing = pc.if_else(pc.equal(origin, "memory"), of_memory, of_class)
-    printed = pc.is_in(columns["evidence_kind"], pa.array(sorted(_UNTRUSTED_KINDS)))
-    fill("declared_standing", pc.if_else(printed, "untrusted", standing))
-
-
-def _fill_times(fill: Fill, columns: dict[str, pa.Array], now: datetime) -> None:
-    """`recorded_time` is the event time for classes with `own_time`, else now; never in the future."""
-    instant = pa.scalar(now.astimezone(UTC), TIMESTAMP)
-    of_event = _mapped(columns["origin_class"], lambda c: _DEFAULTS[c].own_time, pa.bool_())
-    own = truth(pc.and_kleene(of_event, pc.less_equal(columns["event_time"], instant)))
-    words = pc.if_else(own, "the time of the event", "the time of this import")
-    fill("recorded_time", pc.if_else(own, columns["event_time"], instant), words)
-
-
-def _fill_version(fill: Fill, columns: dict[str, pa.Array]) -> None:
-    """A text without version and place gets its digest as version, so that a citation can be traced to it."""
-    named = [columns[name].is_valid() for name in ("version", "line_start", "byte_start")]
-    lost = pc.invert(pc.or_(pc.or_(named[0], named[1]), named[2]))
-    if pc.any(lost).as_py():
-        digest = pc.utf8_slice_codeunits(text_sha256(columns["text"]), 0, 16)
-        versions = pc.if_else(lost, pc.binary_join_element_wise("sha256", digest, ":"), pa.scalar(None, pa.string()))
-        fill("version", versions, pa.repeat("a digest of the text", len(lost)))
-
-
-def _kinds(origin: pa.Array, path: pa.Array) -> pa.Array:
-    """`_kind_of` of every distinct pair of class and path."""
-    pairs = pc.binary_join_element_wise(origin, pc.fill_null(path, ""), "\0")
-    return _mapped(pairs, lambda pair: _kind_of(*pair.split("\0", 1)))
 
 
 def _mapped(column: pa.Array, function: Callable[[str], Any], type_: pa.DataType | None = None) -> pa.Array:
@@ -495,11 +472,6 @@ def _by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], A
     first = dict(zip(codes.tolist(), rows.tolist(), strict=True))
     words = encoded.dictionary.to_pylist()
     return pa.array([value(word, first[code]) for code, word in enumerate(words)], type_).take(encoded.indices)
-
-
-def _authority_ranks(column: pa.Array, where: Where) -> pa.Array:
-    """`authority` as ranks 0 to 3, from ranks or from the words of its vocabulary."""
-    return _by_word(column, pa.int32(), lambda word, row: authority_rank(word, f"{where(row)}.authority"))
 
 
 def normalized_path(path: str) -> str | None:
