@@ -44,6 +44,17 @@ def test_neighbors_of_one_document_become_one_item_in_document_order() -> None:
     assert result["two\n"]["position"] == 1
 
 
+def test_an_item_of_merged_rows_falls_to_the_cap_of_its_document_as_a_whole() -> None:
+    far = [
+        row | {"byte_start": row["byte_start"] + 90, "line_start": row["line_start"] + 90}
+        for row in chunks("a.py", "three\n", "one\n")
+    ]
+    result = packed([*chunks("a.py", "two\n", "best one\n", best=1), *far], "one two three", max_items_per_source=1)
+    assert {text: row["reason_code"] for text, row in result.items()} == {
+        "best one\n": None, "two\n": "merged", "three\n": "source_cap", "one\n": "merged",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("rights", [{"zone": "internal"}, {"principals": ["staff"]}, {"principals": []}], ids=str)
 def test_neighbors_with_other_rights_stay_items_of_their_own(rights: dict[str, Any]) -> None:
     rows = chunks("a.py", "one\n", "two\n", "three\n", best=1, zone="public", principals=None)
