@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from .columns.keys import (
     constants,
     first_of_runs,
+    floats,
     gathered,
     gathered_columns,
     integers,
@@ -39,19 +40,21 @@ from .recall.graph_recall import recall_graph
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
 from .recall.plugin_recall import recall_by_plugin
 from .recall.recall_entries import Weighed
-from .recall.recall_scope import Int, RecallTables, sub_query_of
+from .recall.recall_scope import Int, RecallTables
 from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
 from .recall.vector_recall import recall_vectors
 from .recall.versions import replaced_by
 from .tables import (
     CANDIDATES,
     HITS,
+    LANE_HITS,
     MATCH_TERMS,
     Admissible,
     Candidates,
     Contracts,
     Evidence,
     Hits,
+    LaneHits,
     MatchTerms,
     Placements,
     QueryTerms,
@@ -108,19 +111,19 @@ def match_terms(recall_tables: RecallTables, lexical_recall: Weighed) -> MatchTe
     ).sort_by([(name, "ascending") for name in MATCH_TERMS.order])
 
 
-def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> Hits:
+def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> LaneHits:
     """The rows with the best BM25, by sub-query and rank."""
     return hit_table(recall_tables, "lexical", lexical_recall.found)
 
 
-def exact_hits(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> Hits:
+def exact_hits(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> LaneHits:
     """The rows whose id or text the request quotes, by sub-query and rank."""
     if "exact" not in lanes:
         return hit_table(recall_tables, "exact", _nothing())
     return hit_table(recall_tables, "exact", recall_terms(recall_tables, postings, "exact", bm25).found)
 
 
-def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex) -> Hits:
+def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex) -> LaneHits:
     """The rows that define or mention the symbols of a request or are in its files, and one hop of calls, by rank."""
     found = recall_symbols(recall_tables, postings) if "symbol" in lanes else _nothing()
     return hit_table(recall_tables, "symbol", found)
@@ -139,54 +142,54 @@ def file_recall(
     return recall_files(recall_tables, postings, lexical_recall.weights, bm25)
 
 
-def file_hits(recall_tables: RecallTables, file_recall: FileRecall) -> Hits:
+def file_hits(recall_tables: RecallTables, file_recall: FileRecall) -> LaneHits:
     """The best chunks of the best files, by sub-query and rank; all chunks of a file have the same score."""
     return hit_table(recall_tables, "file", file_recall.found)
 
 
 def semantic_hits(
     lanes: tuple, recall_tables: RecallTables, query_vectors: QueryVectors, vectors: VectorIndex | None
-) -> Hits:
+) -> LaneHits:
     """The admissible rows nearest to each sub-query's vector, by sub-query and rank; none without an encoder."""
     if vectors is None or "semantic" not in lanes:
         return hit_table(recall_tables, "semantic", _nothing())
     return hit_table(recall_tables, "semantic", recall_vectors(recall_tables, query_vectors, vectors))
 
 
-def recent_hits(lanes: tuple, recall_tables: RecallTables) -> Hits:
+def recent_hits(lanes: tuple, recall_tables: RecallTables) -> LaneHits:
     """The newest admissible rows of each sub-query's sources and kinds, by sub-query and rank."""
     return hit_table(recall_tables, "recent", recall_newest(recall_tables) if "recent" in lanes else _nothing())
 
 
-def plugin_hits(recall_tables: RecallTables, plugins: Plugins = NO_PLUGINS) -> Hits:
+def plugin_hits(recall_tables: RecallTables, plugins: Plugins = NO_PLUGINS) -> LaneHits:
     """The hits of plugin lanes, lane after lane, by sub-query and rank."""
     found = [hit_table(recall_tables, lane.name, recall_by_plugin(recall_tables, lane)) for lane in plugins.lanes]
-    return pa.concat_tables(found) if found else HITS.empty()
+    return pa.concat_tables(found) if found else LANE_HITS.empty()
 
 
 def direct_hits(
-    lexical_hits: Hits,
-    semantic_hits: Hits,
-    symbol_hits: Hits,
-    file_hits: Hits,
-    recent_hits: Hits,
-    exact_hits: Hits,
-    plugin_hits: Hits,
-) -> Hits:
+    lexical_hits: LaneHits,
+    semantic_hits: LaneHits,
+    symbol_hits: LaneHits,
+    file_hits: LaneHits,
+    recent_hits: LaneHits,
+    exact_hits: LaneHits,
+    plugin_hits: LaneHits,
+) -> LaneHits:
     """The hits of the lanes that depend on queries alone, lane after lane: the seeds of expansion and graph walks."""
     return pa.concat_tables([lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits, plugin_hits])
 
 
 def expansion_hits(
-    lanes: tuple, recall_tables: RecallTables, placements: Placements, postings: PostingIndex, direct_hits: Hits
-) -> Hits:
+    lanes: tuple, recall_tables: RecallTables, placements: Placements, postings: PostingIndex, direct_hits: LaneHits
+) -> LaneHits:
     """Rows related to the best hits, by sub-query and rank.
 
     Neighbours, parents, children, conflict partners, superseding records, cited documents and named structured records.
     """
     if "expansion" not in lanes:
         return hit_table(recall_tables, "expansion", _nothing())
-    known, rank = _all_found(recall_tables.sub_queries, [direct_hits])
+    known, rank = _all_found(direct_hits)
     seeds, seed_rank = _seeds(recall_tables, known, rank)
     return hit_table(
         recall_tables, "expansion", recall_expansion(recall_tables, seeds, seed_rank, known, postings, placements)
@@ -198,29 +201,36 @@ def graph_hits(
     recall_tables: RecallTables,
     placements: Placements,
     postings: PostingIndex,
-    direct_hits: Hits,
-    expansion_hits: Hits,
-) -> Hits:
+    direct_hits: LaneHits,
+    expansion_hits: LaneHits,
+) -> LaneHits:
     """Rows reached by a walk from the best hits over links, imports, calls and common changes, by sub-query and rank.
 
     `via` names the edge, its confidence and the row that it starts from.
     """
     if "graph" not in lanes or not recall_tables.uses("graph").any():
         return hit_table(recall_tables, "graph", _nothing())
-    seeds, seed_rank = _seeds(recall_tables, *_all_found(recall_tables.sub_queries, [direct_hits]), "graph")
-    known, _ = _all_found(recall_tables.sub_queries, [direct_hits, expansion_hits])
+    seeds, seed_rank = _seeds(recall_tables, *_all_found(direct_hits), "graph")
+    known, _ = _all_found(pa.concat_tables([direct_hits, expansion_hits]))
     walked = recall_graph(recall_tables, seeds, seed_rank, known, postings, placements)
     return hit_table(recall_tables, "graph", walked.found, walked.labels(recall_tables.evidence))
 
 
-def hits(sub_queries: SubQueries, direct_hits: Hits, expansion_hits: Hits, graph_hits: Hits) -> Hits:
-    """The hits of all lanes, by request, sub-query, lane and rank."""
-    parts = [direct_hits, expansion_hits, graph_hits]
-    place = sub_query_order(sub_queries)
-    at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
-    table = pa.concat_tables(parts).combine_chunks()
-    order = order_by(at, lane_codes(table)[0], integers(table["rank"]))
-    return HITS.build(gathered_columns(table, HITS.columns, order))
+def hits(
+    sub_queries: SubQueries, evidence: Evidence, direct_hits: LaneHits, expansion_hits: LaneHits, graph_hits: LaneHits
+) -> Hits:
+    """The hits of all lanes with their ids, by request, sub-query, lane and rank."""
+    table = pa.concat_tables([direct_hits, expansion_hits, graph_hits]).combine_chunks()
+    place = sub_query_order(sub_queries)[integers(table["sub_query"])]
+    order = order_by(place, lane_codes(table)[0], integers(table["rank"]))
+    found = gathered_columns(table, LANE_HITS.columns, order)
+    return HITS.build(
+        {
+            **gathered_columns(sub_queries, ("request_id", "sub_query_id"), found["sub_query"]),
+            "evidence_id": gathered(evidence["evidence_id"], found["row"]),
+            **found,
+        }
+    )
 
 
 def candidates(
@@ -238,7 +248,7 @@ def candidates(
     conflict set stays if any member does, so that the pool does not split one (S0.111). `replaced_by` is decided among
     the rows of A(r), whether or not a lane found them.
     """
-    sub = sub_query_of(sub_queries, hits)
+    sub = integers(hits["sub_query"])
     request = positions(sub_queries["request_id"], contracts["request_id"])[sub]
     fusion = Fusion.of(request, integers(hits["row"]), integers(hits["rank"]))
     first = fusion.order[fusion.starts[:-1]]
@@ -308,13 +318,10 @@ def _nothing() -> Found:
     return Found.concat([])
 
 
-def _all_found(sub_queries: pa.Table, tables: list[pa.Table]) -> tuple[Found, Int]:
+def _all_found(hits: pa.Table) -> tuple[Found, Int]:
     """The hits of several lanes as `Found`, and their ranks."""
-    sub = np.concatenate([sub_query_of(sub_queries, table) for table in tables])
-    table = pa.concat_tables(tables)
-    withheld = np.asarray(table["withheld"])
-    plain = np.full(len(sub), -1)
-    return Found(sub, integers(table["row"]), table["score"].to_numpy(), withheld, plain), integers(table["rank"])
+    sub, row, rank = (integers(hits[name]) for name in ("sub_query", "row", "rank"))
+    return Found(sub, row, floats(hits["score"]), np.asarray(hits["withheld"]), np.full(len(sub), -1)), rank
 
 
 def _seeds(tables: RecallTables, known: Found, rank: Int, lane: str = "expansion") -> tuple[Found, Int]:

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, order_by, rank_within
-from ..tables import HITS
+from ..columns.keys import constants, distinct_numbers, first_of_runs, order_by, rank_within
+from ..tables import LANE_HITS
 from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 
 VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import", "cochange")
@@ -104,24 +104,21 @@ def best_withheld(scope: ScopeGroup, sub: Int, local: Int, score: Float) -> Int:
 
 
 def hit_table(tables: RecallTables, lane: str, found: Found, via: pa.Array | None = None) -> pa.Table:
-    """The hits of a lane in declared order; withheld ones rank after all others of their sub-query.
+    """The hits of a lane, by sub-query and rank; withheld ones rank after all others of their sub-query.
 
     `via` replaces the links of `found`, if they have more detail.
     """
     if not len(found.sub):
-        return HITS.empty()
+        return LANE_HITS.empty()
     place = sub_query_order(tables.sub_queries)[found.sub]
     ids = tables.row_index.id_rank[found.row]
     order = order_by(place, found.withheld, -found.score, ids)
-    at = pa.array(found.sub[order])
-    row = found.row[order]
     links = found.via[order]
-    return HITS.build(
+    return LANE_HITS.build(
         {
-            **gathered_columns(tables.sub_queries, ("request_id", "sub_query_id"), at),
+            "sub_query": found.sub[order],
             "lane": pa.repeat(pa.scalar(lane), len(order)),
-            "evidence_id": gathered(tables.evidence["evidence_id"], row),
-            "row": row,
+            "row": found.row[order],
             "rank": (rank_within(place[order]) + 1).astype(np.int32),
             "score": found.score[order],
             "withheld": found.withheld[order],

@@ -5,15 +5,13 @@ from __future__ import annotations
 from ..lanes import LANE_NAMES
 from ..schema import boolean, float64, int32, int64, string, strings, table
 
-HITS = table(
-    "hits",
-    key=("request_id", "sub_query_id", "lane", "evidence_id"),
-    order=("request_id", "sub_query_id", "lane", "rank"),
-    doc="Rows the lanes recalled, best first within a lane.",
-    request_id=string("the request", digest=False),
-    sub_query_id=string("the sub-query that asked"),
+LANE_HITS = table(
+    "lane_hits",
+    key=("sub_query", "lane", "row"),
+    order=("sub_query", "lane", "rank"),
+    doc="Rows that a lane recalled, best first.",
+    sub_query=int64("the sub-query that asked, by its place among those of the shard; envelope", digest=False),
     lane=string(f"{', '.join(LANE_NAMES[:-1])} or {LANE_NAMES[-1]}"),
-    evidence_id=string("the row"),
     row=int64("its frame row; envelope", digest=False),
     rank=int32("1 is best, dense within request, sub-query and lane"),
     score=float64("raw lane score; not comparable between lanes"),
@@ -24,6 +22,17 @@ HITS = table(
         "`citation 0.90 <id>`, also import and cochange; null = directly",
         nullable=True,
     ),
+)
+
+HITS = table(
+    "hits",
+    key=("request_id", "sub_query_id", "lane", "evidence_id"),
+    order=("request_id", "sub_query_id", "lane", "rank"),
+    doc="Rows the lanes recalled, best first within a lane.",
+    request_id=string("the request", digest=False),
+    sub_query_id=string("the sub-query that asked"),
+    evidence_id=string("the row"),
+    **LANE_HITS.columns,
 )
 
 CANDIDATES = table(
@@ -51,5 +60,6 @@ CANDIDATES = table(
     ),
 )
 
+LaneHits = LANE_HITS.annotation
 Hits = HITS.annotation
 Candidates = CANDIDATES.annotation

@@ -29,7 +29,7 @@ from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.recall.file_recall import FileRecall
 from ...nodes.recall.recall_entries import Weighed
-from ...nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
+from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..corpus import Corpus, CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER, PairScores
 from .lanes import Silent, answerable_and_lost, lane_states
@@ -228,7 +228,7 @@ def _execute(
         )
     naming = line.policies["mode_policies"] if line.pairs.model is None else None
     inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent, naming)
-    overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken if lane in LANES}
+    overrides = planned | {f"{lane}_hits": LANE_HITS.empty() for lane in broken if lane in LANES}
     overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
     overrides |= {"file_recall": FileRecall.concat([])} if "file" in broken else {}
     if CROSS_ENCODER in broken:

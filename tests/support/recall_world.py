@@ -273,12 +273,20 @@ def line(
     given |= {"role_policies": ROLE_POLICIES.empty(), "role_rules": ROLE_RULES.empty()}
     given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
     given |= {"session_texts": SESSION_TEXTS.empty()} | inputs
-    out = _driver().execute(list(nodes or ("hits", "candidates")), inputs=given)
+    out = _driver().execute([*(nodes or ("hits", "candidates")), "sub_queries"], inputs=given)
+    out |= {name: _named(world, out["sub_queries"], table) for name, table in out.items() if name.endswith("_hits")}
     declared = {"sub_queries": SUB_QUERIES, "query_terms": QUERY_TERMS}
     for name, table in out.items():
         if name in declared:
             declared[name].check(table)
     return out
+
+
+def _named(world: Mapping[str, Any], sub_queries: pa.Table, hits: pa.Table) -> pa.Table:
+    """The hits of a lane with their ids."""
+    for name in ("request_id", "sub_query_id"):
+        hits = hits.append_column(name, sub_queries[name].take(hits["sub_query"]))
+    return hits.append_column("evidence_id", world["evidence"]["evidence_id"].take(hits["row"]))
 
 
 def names(world: Mapping[str, Any], table: pa.Table, **equal: Any) -> list[str]:

@@ -181,7 +181,9 @@ class _Frozen:
         row = positions(hits["evidence_id"], frame.evidence["evidence_id"])
         if (row < 0).any():
             return self._recall("a row that was recalled is not in the corpus any more")
-        hits = _with(hits, "row", pa.array(row))
+        asked = (hits, planned[SUB_QUERIES.name])
+        sub_query = pair_positions(*((table["request_id"], table["sub_query_id"]) for table in asked))
+        hits = _with(_with(hits, "row", pa.array(row)), "sub_query", pa.array(sub_query))
         tables = execute(["candidates", "verdicts", "pool"], hits=hits)
         pool = tables["pool"]
         place = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (pool, terms)))
