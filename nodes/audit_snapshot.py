@@ -252,7 +252,9 @@ def snapshots(
     broken = {*lane_states["request_id"].filter(pc.equal(lane_states["state"], "failed")).to_pylist()}
     policies = dict(zip(trims["request_id"].to_pylist(), trims["policy"].to_pylist(), strict=True))
     rows = []
-    for answer, action in zip(answers, worst_actions(answer_record["request_id"], conditions), strict=True):
+    stamped = captures.select(["snapshot_id", "created_at"]).to_pylist()
+    actions = worst_actions(answer_record["request_id"], conditions)
+    for answer, action, stamp in zip(answers, actions, stamped, strict=True):
         id_, error, items = answer["request_id"], answer["failures.error"], answer["blocks.items"] or 0
         contract = known.get(id_) or {"contract_id": "", "denied": False, "max_tokens": 0}
         masked = counted[id_, "selected", True]
@@ -263,7 +265,8 @@ def snapshots(
             else "ok" if items else "empty"
         )  # fmt: skip
         rows.append(
-            {
+            stamp
+            | {
                 "request_id": id_,
                 "snapshot_digest": "",
                 "status": status,
@@ -281,8 +284,7 @@ def snapshots(
                 "error": error,
             }
         )
-    stamped = {name: captures[name] for name in ("snapshot_id", "created_at")}
-    table = SNAPSHOTS.build(stamped | SNAPSHOTS.others(rows, stamped), rows=len(rows))
+    table = SNAPSHOTS.from_rows(rows)
     records = (request_record, candidate_record, item_record, answer_record, table)
     tables = {declared.name: made for declared, made in zip(COVERED, records, strict=True)}
     digests = snapshot_digests(tables, provenance, answer_record["request_id"])

@@ -86,10 +86,9 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
         texts += [(request, origin, said[origin]) for origin in _PRINTED if said[origin] is not None]
     observed = (session_texts[name].to_pylist() for name in ("request_id", "text"))
     texts += [(request, "session_events", text) for request, text in zip(*observed, strict=True)]
-    found = anchors_in(pa.array([text for *_, text in texts], _TEXT))
-    for at, kind, value in zip(found.text.tolist(), found.kind.tolist(), found.value.to_pylist(), strict=True):
+    for at, kind, value in anchors_in(pa.array([text for *_, text in texts], _TEXT)):
         request, origin, _ = texts[at]
-        named.append((request, KINDS[kind], value, origin))
+        named.append((request, kind, value, origin))
     ranks, best = {origin: rank for rank, origin in enumerate(_WEIGHTS)}, dict[tuple[str, str, str], str]()
     for request, kind, value, origin in sorted(named, key=lambda one: -ranks[one[3]]):
         searched = fixed_part(value) if kind == "literal" else value.strip()

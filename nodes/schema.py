@@ -130,11 +130,6 @@ class Table:
         schema = self.widened(self.schema, further)
         return pa.Table.from_arrays(self._read(rows, list(schema)), schema=schema)
 
-    def others(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> dict[str, pa.Array]:
-        """The columns of the table that are not among `columns`, from dictionaries: for `build`."""
-        fields = [field for field in self.schema if field.name not in columns]
-        return dict(zip([field.name for field in fields], self._read(rows, fields), strict=True))
-
     def _read(self, rows: Sequence[Mapping[str, Any]], fields: list[pa.Field]) -> list[pa.Array]:
         """The values of dictionaries as arrays, all at once."""
         try:

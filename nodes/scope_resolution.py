@@ -109,17 +109,15 @@ def contracts(
     """
     requests = _ordered(requests)
     layered = _layered(requests, purpose_policies, mode_policies, role_policies)
-    resolved = [_resolved(one, allowed) for one, allowed in zip(layered, reach.states, strict=True)]
-    columns = {
-        "request_id": requests["request_id"],
-        "contract_id": pa.repeat("", requests.num_rows),
-        "denied": [reason is not None for reason in reach.refused],
-        "denied_reason": reach.refused,
-        "groups": reach.groups(),
-        "window_end": requests["exclude_after"],
-        **{name: requests[name] for name in (*SAME_AS_ASKED, "asked_at", *_weights_of(requests))},
-    }
-    table = CONTRACTS.build(columns | CONTRACTS.others(resolved, columns))
+    same = ("request_id", *SAME_AS_ASKED, "asked_at", "exclude_after", *_weights_of(requests))
+    held = zip(requests.select(same).to_pylist(), layered, reach.states, reach.refused, reach.groups, strict=True)
+    rows = [
+        asked
+        | {"contract_id": "", "denied": refused is not None, "denied_reason": refused, "groups": groups}
+        | {"window_end": asked["exclude_after"], **_resolved(layers, allowed)}
+        for asked, layers, allowed, refused, groups in held
+    ]
+    table = CONTRACTS.from_rows(rows)
     position = CONTRACTS.schema.get_field_index("contract_id")
     return table.set_column(position, CONTRACTS.schema.field(position), _contract_ids(table, reach))
 

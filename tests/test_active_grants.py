@@ -173,7 +173,7 @@ def test_who_reaches_what_is_what_the_rule_says_of_each_grant_alone(requests: li
     assert pairs == wanted
     assert reach.granted == [bool(found) for found in through]
     assert reach.acting == [may_ask(request, rules) for request in asked.to_pylist()]
-    assert reach.groups().to_pylist() == [tidy([g for one in found for g in one["groups"] or ()]) for found in through]
+    assert reach.groups == [tidy([g for one in found for g in one["groups"] or ()]) for found in through]
     states = [{LIFECYCLES.values[n] for n in np.flatnonzero(row)} for row in reach.states]
     assert states == [lifecycles(request, found) for request, found in zip(asked.to_pylist(), through, strict=True)]
     denied = [n % 3 == 2 for n in range(len(through))]

@@ -9,7 +9,6 @@ import pytest
 from recall_world import LANES, day, frame, line, rules
 from scoped_retrieval.nodes.tables import SESSION_TEXTS
 from scoped_retrieval.nodes.text.anchor_patterns import (
-    KINDS,
     anchors_in,
 )
 
@@ -17,10 +16,9 @@ WORLD = frame([{"name": "a", "text": "session"}])
 
 
 def _found(text: str) -> dict[str, set[str]]:
-    found = anchors_in(pa.array([text]))
     values: dict[str, set[str]] = {}
-    for kind, value in zip(found.kind.tolist(), found.value.to_pylist(), strict=True):
-        values.setdefault(KINDS[kind], set()).add(value)
+    for found in anchors_in(pa.array([text])):
+        values.setdefault(found.kind, set()).add(found.value)
     return values
 
 

@@ -44,10 +44,10 @@ class ActiveGrants:
         """A grant of its own project is active, for a principal that the caller may act for."""
         return [bool(own) for own in self.own]
 
-    def groups(self) -> pa.Array:
+    @property
+    def groups(self) -> list[list[str]]:
         """The principal's groups."""
-        groups = [sorted({name for grant in held for name in grant["groups"] or ()}) for held in self.held]
-        return pa.array(groups, pa.list_(pa.string()))
+        return [sorted({name for grant in held for name in grant["groups"] or ()}) for held in self.held]
 
     @cached_property
     def bounds(self) -> list[list[dict[str, Any]]]:

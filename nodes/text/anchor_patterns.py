@@ -13,13 +13,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import NOWHERE, constants
+from ..columns.keys import constants
 
 KINDS = ("identifier", "path", "test", "error", "id", "literal")
 LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
@@ -40,6 +41,7 @@ _NAME = r"[A-Za-z_$][\w$]*"
 _VALUE = re.compile(r"""%[-+#.\d]*\w|[#$]?\{[^{}]*\}|'[^']*'|"[^"]*"|\b\d[\w.]*|\A[\w.]+:\s""")
 """A value in a printed text, the form that it has in the program, and the one word with a colon before a message."""
 
+_FILE = re.compile(rf"\.(?:{_EXTENSIONS})$")
 _TEXT = pa.large_string()
 
 
@@ -140,16 +142,15 @@ PATTERNS = (
 )
 
 
-@dataclass(frozen=True)
-class AnchorMatches:
-    """Values found: `text[i]` is the position of the text that has `value[i]` of kind KINDS[`kind[i]`]."""
+class Anchor(NamedTuple):
+    """A value found in a text, with the position of the text."""
 
-    text: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    value: pa.Array
+    text: int
+    kind: str
+    value: str
 
 
-def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> AnchorMatches:
+def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> list[Anchor]:
     """Every anchor of some kinds in an array of texts without nulls, with repetitions.
 
     URLs are not searched: the part after `://` is neither a path nor an identifier of the project.
@@ -161,18 +162,17 @@ def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> AnchorMatches:
         said = said.replace("\\", "/")
     if "://" in said:
         clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
-    wanted = [one for one in PATTERNS if one.kind in kinds and one.needed.search(said)]
-    found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in wanted]
-    text = np.concatenate([NOWHERE, *(at for _, at, _ in found)])
-    kind = np.array([number for number, _, _ in found], dtype=np.int64).repeat([len(at) for _, at, _ in found])
-    if not len(text):
-        return AnchorMatches(text, kind, constants((), _TEXT))
-    value = pc.utf8_trim_whitespace(pa.concat_arrays([value for _, _, value in found]))
-    path = kind == KINDS.index("path")
-    if path.any():
-        value = pc.if_else(pa.array(path), normalized_paths(value), value)
-    kept = np.asarray(pc.greater(pc.binary_length(value), 1)) & ~(_is_file(value) & (kind == KINDS.index("identifier")))
-    return AnchorMatches(text[kept], kind[kept], value.filter(pa.array(kept)))
+    found = []
+    for pattern in PATTERNS:
+        if pattern.kind not in kinds or not pattern.needed.search(said):
+            continue
+        at, values = find_all(clean, pattern.regex)
+        values = normalized_paths(values) if pattern.kind == "path" else values
+        for text, value in zip(at.tolist(), values.to_pylist(), strict=True):
+            is_file = pattern.kind == "identifier" and _FILE.search(value)  # `app.py` is dotted but not an identifier
+            if len(value := value.strip()) > 1 and not is_file:
+                found.append(Anchor(text, pattern.kind, value))
+    return found
 
 
 def normalized_paths(values: pa.Array) -> pa.Array:
@@ -206,11 +206,6 @@ def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
 def fixed_part(text: str) -> str:
     """The longest part of a printed text that its program has as well: no values, and no class before it."""
     return max(_VALUE.split(text), key=len).strip()
-
-
-def _is_file(values: pa.Array) -> NDArray[np.bool_]:
-    """Whether each value is a file name: `app.py` is dotted but not an identifier."""
-    return np.asarray(pc.match_substring_regex(values, pattern=rf"\.(?:{_EXTENSIONS})$"))
 
 
 def spoken_state(text: str) -> str:

@@ -54,8 +54,7 @@ def named_records(paths: pa.Array, texts: pa.Array) -> References:
 
 
 def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[int, str]]:
-    found = anchors_in(texts, kinds)
-    return list(zip(found.text.tolist(), found.value.to_pylist(), strict=True))
+    return [(found.text, found.value) for found in anchors_in(texts, kinds)]
 
 
 @lru_cache(maxsize=4096)
