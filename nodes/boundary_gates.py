@@ -363,7 +363,10 @@ def _shadow(
     """Mark committed rows whose source and path also occur in an admissible text of the contract's work tree."""
     taken = []
     for start, segment, codes in parts:
-        local = np.flatnonzero((codes == 0) & segment.where("workspace_root", lambda named: named == root))
+        of_tree = segment.where("workspace_root", lambda named: named == root)
+        if of_tree is None:
+            continue
+        local = np.flatnonzero((codes == 0) & of_tree)
         local = local[time_codes(row_index, local + start, *instant, history=False)[0] == 0]
         taken.append(segment.files.take(pa.array(local)).drop_null())
     if not sum(map(len, taken)):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered
@@ -24,11 +23,7 @@ Bool = NDArray[np.bool_]
 
 def asked_records(lanes: pa.Array, record: Bool) -> Bool:
     """The records that the exact lane found."""
-    held = pc.equal(pc.list_flatten(lanes), "exact")
-    row = pc.list_parent_indices(lanes).filter(held).to_numpy()
-    asked = np.zeros(len(record), dtype=bool)
-    asked[row] = True
-    return asked & record
+    return np.array(["exact" in own for own in lanes.to_pylist()], dtype=bool) & record
 
 
 def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Array, row: Int, text: pa.Array) -> Int:
@@ -44,10 +39,8 @@ def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Ar
         text: texts of the frame.
     """
     places = place * 2
-    seed = (asked & (place > 0)).nonzero()[0]
-    other = (record & ~asked & (place > 0)).nonzero()[0]
-    other = other[np.isin(owner[other], owner[seed])]
-    if not len(other):
+    seed, other = ((mask & (place > 0)).nonzero()[0] for mask in (asked, record & ~asked))
+    if not len(seed) or not len(other):
         return places
     named = named_records(pa.nulls(len(seed), pa.string()), gathered(text, row[seed]))
     leaders: dict[tuple[int, str], int] = {}
@@ -55,7 +48,7 @@ def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Ar
         pair = int(owner[at]), key
         leaders[pair] = min(leaders.get(pair, int(place[at])), int(place[at]))
     for at, name in zip(other.tolist(), entity.take(pa.array(other)).to_pylist(), strict=True):
-        keys = posting_keys("id", id_keys(name)) if name else []
-        leading = [leaders[pair] for key in keys if (pair := (int(owner[at]), key)) in leaders]
-        places[at] = min([places[at], *(2 * leader + 1 for leader in leading)])
+        keys = posting_keys("id", id_keys(name or ""))
+        leading = [2 * leaders[int(owner[at]), key] + 1 for key in keys if (int(owner[at]), key) in leaders]
+        places[at] = min([places[at], *leading])
     return places

@@ -59,17 +59,18 @@ class SegmentColumns:
             self._words[name] = [*values, None], encoded.indices.fill_null(len(values)).to_numpy()
         return self._words[name]
 
-    def where(self, name: str, stopped: Callable[[Any], object]) -> Mask:
-        """The rows whose value of a column is stopped; asked once per distinct value, null included."""
+    def where(self, name: str, stopped: Callable[[Any], object]) -> Mask | None:
+        """The rows whose value of a column is stopped, None if none is; asked once per distinct value, null included."""
         values, codes = self.words(name)
-        return np.array([bool(stopped(value)) for value in values])[codes]
+        found = [bool(stopped(value)) for value in values]
+        return np.array(found)[codes] if any(found) else None
 
     @cached_property
     def _pairs(self) -> SourcePairs:
         return source_pairs(self.column("origin_class"), self.column("source_id"))
 
-    def picked(self, selectors: Sequence[str] | None) -> Mask:
-        """The rows of sources that some selectors pick: all of them for None."""
+    def picked(self, selectors: Sequence[str]) -> Mask:
+        """The rows of sources that some selectors pick."""
         return selected_pairs(selectors, self._pairs)[self._pairs.codes]
 
     @cached_property

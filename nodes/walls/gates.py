@@ -205,7 +205,7 @@ OWNER = Gate(
 )
 
 
-def _unlisted(segment: Any, contract: Contract) -> Mask:
+def _unlisted(segment: Any, contract: Contract) -> Mask | None:
     who = {contract["principal"], *contract["groups"]}
     return segment.where("principals", lambda readers: readers is not None and who.isdisjoint(readers))
 
@@ -245,12 +245,12 @@ def _rank(zone: str | None) -> int:
     return ZONES.values.index(zone if zone is not None and zone in ZONES else ZONES.values[-1])
 
 
-def _above(segment: Any, bound: Mapping[str, Any]) -> Mask:
+def _above(segment: Any, bound: Mapping[str, Any]) -> Mask | None:
     most = ZONES.values.index(bound["zone"]) if bound["zone"] in ZONES else -1
     return segment.where("zone", lambda zone: _rank(zone) > most)
 
 
-def _left_out(segment: Any, contract: Contract) -> Mask:
+def _left_out(segment: Any, contract: Contract) -> Mask | None:
     return segment.where("zone", lambda zone: ZONES.values[_rank(zone)] in contract["excluded_zones"])
 
 
@@ -318,8 +318,14 @@ LEVEL = Gate(
 # --- where it was read -----------------------------------------------------------------------------------------------
 
 
-def _source_not_allowed(segment: Any, contract: Contract) -> Mask:
-    return ~(segment.picked(contract["allowed_sources"]) & segment.picked(contract["role_sources"]))
+def _of_other_source(segment: Any, *lists: Sequence[str] | None) -> Mask | None:
+    """Rows whose source one of the lists of allowances, where it is given, does not allow."""
+    masks = [~segment.picked(selectors) for selectors in lists if selectors is not None]
+    return np.logical_or.reduce(masks) if masks else None
+
+
+def _of_source(segment: Any, selectors: Sequence[str]) -> Mask | None:
+    return segment.picked(selectors) if selectors else None
 
 
 def _own_sources(ground: Ground) -> Mapping[str, Any]:
@@ -345,8 +351,8 @@ SOURCE_ALLOW = Gate(
     "grants and request both allow its source",
     columns=("source_id", "origin_class"),
     contract_columns=("allowed_sources", "role_sources"),
-    stops=_source_not_allowed,
-    bound_stops=lambda segment, bound: ~segment.picked(bound["sources"]),
+    stops=lambda segment, contract: _of_other_source(segment, contract["allowed_sources"], contract["role_sources"]),
+    bound_stops=lambda segment, bound: _of_other_source(segment, bound["sources"]),
     explain=allowed("sources", "allowed_sources", "role", "role_sources"),
     remedy=allowance("sources", "allowed_sources", "role", "role_sources", "source_id"),
     canaries=(Canary("source_allow", row_of(source_id="leak-test:unlisted"), _own_sources, (BOUNDED,)),),
@@ -358,7 +364,7 @@ SOURCE_DENY = Gate(
     "no denied source matches it",
     columns=("source_id", "origin_class"),
     contract_columns=("denied_sources",),
-    stops=lambda segment, contract: segment.picked(contract["denied_sources"]),
+    stops=lambda segment, contract: _of_source(segment, contract["denied_sources"]),
     explain=chosen("denied_sources", "request.denied_sources", "Denies none.", "No source that matches {}.", in_words),
     remedy=_no_denial_of_source("denied_sources", "request.denied_sources", "no denial of {}"),
     canaries=(Canary("source_deny", row_of(source_id=_DENIED), asks(denied_sources=[_DENIED]), (BOUNDED,)),),
@@ -370,7 +376,7 @@ ROLE_SOURCE = Gate(
     "the role forbids no source that matches it",
     columns=("source_id", "origin_class"),
     contract_columns=("role", "forbidden_sources"),
-    stops=lambda segment, contract: segment.picked(contract["forbidden_sources"]),
+    stops=lambda segment, contract: _of_source(segment, contract["forbidden_sources"]),
     explain=chosen("forbidden_sources", "role {role}", "Forbids none.", "No source that matches {}.", in_words),
     remedy=_no_denial_of_source("forbidden_sources", "role {role}", "a role that does not forbid its source"),
     canaries=(Canary("role_source", row_of(source_id="leak-test:forbidden"), angles=(GUIDED,)),),
@@ -650,9 +656,12 @@ def _unaccepted(segment: Any, contract: Contract) -> Mask | None:
     if accepted is None:
         return None
     origins = {origin for name in accepted for origin in ACCEPTED_ORIGINS.get(name, ())}
+    other = segment.where("origin_class", lambda origin: origin not in origins)
     unverified = segment.where("lifecycle", lambda word: _state(word) != "verified")
     memory = segment.where("origin_class", lambda origin: origin == "memory")
-    return segment.where("origin_class", lambda origin: origin not in origins) | (memory & unverified)
+    if memory is None or unverified is None:
+        return other
+    return memory & unverified if other is None else other | (memory & unverified)
 
 
 def _of_no_class(ground: Ground) -> Row | None:
