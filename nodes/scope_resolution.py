@@ -32,7 +32,6 @@ from .tables import (
     CONTRACT_LAYERS,
     CONTRACTS,
     GRANTS,
-    SAME_AS_ASKED,
     ContractBounds,
     ContractLayers,
     Contracts,
@@ -67,7 +66,6 @@ _BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start")
 _BY_ROLE = "weights, vocabulary, forbidden_sources, citation_style, required_evidence, source_diversity"
 _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
 _BY_ROLE_FIELD = {"role_sources": "allowed_sources", **_ROLE_CAPS}
-_NAMES_READ = (*_NARROWING, "purpose", "asked_by", "principal", "allow_stale_memory")
 _WEIGHTS = tuple(f"weight_{name}" for name in WEIGHED_TERMS)
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01, and more days than a calendar has: window starts stay printable."""
@@ -109,13 +107,12 @@ def contracts(
     """
     requests = _ordered(requests)
     layered = _layered(requests, purpose_policies, mode_policies, role_policies)
-    same = ("request_id", *SAME_AS_ASKED, "asked_at", "exclude_after", *_weights_of(requests))
-    held = zip(requests.select(same).to_pylist(), layered, reach.states, reach.refused, reach.groups, strict=True)
+    held = zip(layered, reach.states, reach.refused, reach.groups, strict=True)
     rows = [
-        asked
+        layers.request  # most columns of a contract are those of its request
         | {"contract_id": "", "denied": refused is not None, "denied_reason": refused, "groups": groups}
-        | {"window_end": asked["exclude_after"], **_resolved(layers, allowed)}
-        for asked, layers, allowed, refused, groups in held
+        | _resolved(layers, allowed)
+        for layers, allowed, refused, groups in held
     ]
     table = CONTRACTS.from_rows(rows)
     position = CONTRACTS.schema.get_field_index("contract_id")
@@ -135,7 +132,8 @@ def contract_layers(
     The layers `act_as`, `mode`, `role` and `preset` are present only for requests that use them.
     """
     requests = _ordered(requests)
-    granted_by, weights = _grants_version(grants), _weights_of(requests)
+    granted_by = _grants_version(grants)
+    weights = (*_WEIGHTS, *terms_of_plugins(requests.column_names))
     rows: list[dict[str, Any]] = []
     reached = zip(reach.acting, reach.granted, reach.narrowed, strict=True)
     layered = _layered(requests, purpose_policies, mode_policies, role_policies)
@@ -180,19 +178,7 @@ def _layered(
 ) -> list[_Layered]:
     """Each request with its policies; instants are microseconds."""
     policies, roles = rows_by(purpose_policies, "purpose"), rows_by(role_policies, "role")
-    names = (
-        "request_id",
-        "role",
-        "mode",
-        "variables",
-        "preset",
-        "required_evidence",
-        *_NAMES_READ,
-        *_COUNTS,
-        *_CHOICES,
-        *_weights_of(requests),
-    )
-    given = requests.select(list(dict.fromkeys(names))).to_pylist()
+    given = requests.to_pylist()
     for request, as_of, after in zip(
         given, *(micros(requests[name], OPEN_START).tolist() for name in ("as_of", "include_after")), strict=True
     ):
@@ -217,6 +203,7 @@ def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
         **{name: preset[name] for name in _PRESET},
         "mode_lanes": preset["lanes"],
         "window_start": _window_start(request),
+        "window_end": request["exclude_after"],
         "include_states": _include_states(layers, counts["max_unverified_items"], allowed),
         "min_authority": max(request["min_authority"] or 0, 0),
         **{name: policy[name] for name in _OF_PURPOSE},
@@ -272,11 +259,6 @@ def _include_states(layers: _Layered, cap: int, allowed: list[bool]) -> list[str
         hidden |= {"deprecated", "expired"}
     states = set(layers.policy["include_states"] or ()) - hidden
     return [name for name, granted in zip(LIFECYCLES.values, allowed, strict=True) if granted and name in states]
-
-
-def _weights_of(requests: pa.Table) -> tuple[str, ...]:
-    """The columns of the requests' own weights, those of plugin terms last."""
-    return (*_WEIGHTS, *terms_of_plugins(requests.column_names))
 
 
 def _window_start(request: dict[str, Any]) -> int | None:

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import flat, gathered, integers, positions, rank_within
-from .columns.ragged import expand_ranges
+from .columns.keys import among, flat, gathered, integers, places_of, positions, rank_within
 from .frames import RowIndex
 from .tables import (
     SESSION_EVENTS,
@@ -43,7 +42,24 @@ def session_events(
     contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
 ) -> SessionEvents:
     """The `EVENTS` newest admissible events of each request's session, newest first; none without a session."""
-    request, row = _latest(contracts, row_groups, reachable, evidence, row_index)
+    sessions = pc.unique(flat(contracts["session_id"]).drop_null())
+    if not len(sessions):
+        return SESSION_EVENTS.empty()
+    session, asked = (positions(table["session_id"], sessions) for table in (evidence, contracts))
+    events = np.flatnonzero(session >= 0)
+    events = events[among(gathered(evidence["evidence_kind"], events), OBSERVED)]
+    group = integers(row_groups["scope_group"])[positions(contracts["request_id"], row_groups["request_id"])]
+    admitted = _admitted(reachable, {*group[asked >= 0].tolist()})
+    clock, requests, rows = clocks(contracts), list[int](), list[int]()
+    for number in np.flatnonzero((asked >= 0) & (group >= 0)).tolist():
+        own = events[session[events] == asked[number]]
+        own = own[places_of(own, admitted[group[number]]) >= 0]
+        passes, placement = clock.judge(row_index, np.full(len(own), number), own)
+        own, happened = own[passes], row_index.happened_at(own, placement)[passes]
+        newest = own[np.lexsort((row_index.id_rank[own], -happened))][:EVENTS].tolist()
+        requests += [number] * len(newest)
+        rows += newest
+    request, row = np.array(requests, np.int64), np.array(rows, np.int64)
     return SESSION_EVENTS.build(
         {
             "request_id": contracts["request_id"].take(pa.array(request)),
@@ -60,54 +76,9 @@ def session_texts(session_events: SessionEvents, evidence: Evidence) -> SessionT
     return SESSION_TEXTS.build({**{name: session_events[name] for name in ("request_id", "rank")}, "text": text})
 
 
-def _latest(
-    contracts: pa.Table, row_groups: pa.Table, reachable: pa.Table, evidence: pa.Table, row_index: RowIndex
-) -> tuple[Int, Int]:
-    """(contract, frame row) pairs by contract, newest first."""
-    sessions = pc.unique(flat(contracts["session_id"]).drop_null())
-    if not len(sessions):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    asked = np.flatnonzero(flat(contracts["session_id"]).is_valid())
-    at = positions(contracts["request_id"], row_groups["request_id"])[asked]
-    of_contract = np.append(integers(row_groups["scope_group"]), -1)[at]
-    asked, of_contract = asked[of_contract >= 0], of_contract[of_contract >= 0]
-
-    # Rows that pass every gate but the clock, by (row group, session); only these rows of the frame are read.
+def _admitted(reachable: pa.Table, groups: set[int]) -> dict[int, Int]:
+    """The frame rows that pass every gate but the clock, ascending, by row group."""
     group, row = integers(reachable["scope_group"]), integers(reachable["row"])
-    shown = np.flatnonzero((integers(reachable["withheld_by"]) == 0) & np.isin(group, of_contract))
-    row, group = row[shown], group[shown]
-    of_row = _sessions_of(evidence, row, sessions)
-    kept = np.flatnonzero(of_row[row] >= 0)
-    row, key = row[kept], group[kept] * len(sessions) + of_row[row[kept]]
-    order = np.argsort(key, kind="stable")
-    row, key = row[order], key[order]
-
-    wanted = of_contract * len(sessions) + _codes(contracts["session_id"], sessions)[asked]
-    low = np.searchsorted(key, wanted)
-    count = np.searchsorted(key, wanted, side="right") - low
-    request, row = np.repeat(asked, count), row[expand_ranges(low, count)]
-
-    open_, placement = clocks(contracts).judge(row_index, request, row)
-    request, row, placement = request[open_], row[open_], placement[open_]
-    order = np.lexsort((row_index.id_rank[row], -row_index.happened_at(row, placement), request))
-    order = order[rank_within(request[order]) < EVENTS]
-    return request[order], row[order]
-
-
-def _sessions_of(evidence: pa.Table, rows: Int, sessions: pa.Array) -> Int:
-    """For each frame row: its session if it is an event among these rows, else -1."""
-    among = np.zeros(evidence.num_rows, dtype=bool)
-    among[rows] = True
-    rows = np.flatnonzero(among)
-    of_row = np.full(evidence.num_rows, -1, dtype=np.int64)
-    session = evidence["session_id"]
-    of_row[rows] = _codes(session if len(rows) == len(session) else gathered(session, rows), sessions)
-    rows = rows[of_row[rows] >= 0]
-    observed = np.asarray(pc.is_in(gathered(evidence["evidence_kind"], rows), value_set=pa.array(OBSERVED)))
-    of_row[rows[~observed]] = -1
-    return of_row
-
-
-def _codes(column: pa.ChunkedArray | pa.Array, among: pa.Array) -> Int:
-    """The position of each value among some distinct values, -1 for other values and null."""
-    return np.asarray(pc.index_in(flat(column), value_set=among).fill_null(-1)).astype(np.int64)
+    open_ = integers(reachable["withheld_by"]) == 0
+    bounds = {number: group.searchsorted([number, number + 1]) for number in groups}
+    return {number: row[low:high][open_[low:high]] for number, (low, high) in bounds.items()}
