@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import (
     CONTRACT_BOUNDS,
@@ -150,38 +148,3 @@ def test_layers_say_what_each_did_with_its_version():
         layers[1]["version"] == POLICIES.filter(pa.compute.equal(POLICIES["purpose"], "fix-test"))["version"][0].as_py()
     )
     assert len(layers[0]["version"]) == 16
-
-
-changes = st.fixed_dictionaries(
-    {},
-    optional={
-        "principal": st.sampled_from(["ana", "bob"]),
-        "project": st.sampled_from(["shop", "pay"]),
-        "branch": st.sampled_from(["main", "dev"]),
-        "as_of": st.sampled_from([NOON, NOON - timedelta(days=3)]),
-        "allowed_sources": st.lists(st.sampled_from(["memory", "git:*"]), max_size=2),
-        "max_unverified_items": st.integers(0, 1),
-        "purpose": st.sampled_from(["fix-test", "answer-question"]),
-    },
-)
-grant_changes = st.fixed_dictionaries(
-    {},
-    optional={
-        "principal": st.sampled_from(["ana", "bob"]),
-        "project": st.sampled_from(["shop", "pay"]),
-        "own_project": st.booleans(),
-        "for_projects": st.lists(st.sampled_from(["shop", "pay"]), max_size=2),
-        "states": st.lists(st.sampled_from(["verified", "candidate"]), max_size=2),
-        "expires": st.sampled_from([NOON, NOON + timedelta(days=1)]),
-        "groups": st.lists(st.sampled_from(["dev", "ops"]), max_size=2),
-    },
-)
-
-
-@settings(max_examples=40, deadline=None)
-@given(changes, st.lists(grant_changes, max_size=3), grant_changes)
-def test_a_further_grant_never_takes_anything_away(request, held, further):
-    before, after = resolve(request, *held), resolve(request, *held, further)
-    assert before["denied"] or not after["denied"]
-    keys = [tuple(map(str, bound.values())) for bound in reached(request, *held, further)]
-    assert all(tuple(map(str, bound.values())) in keys for bound in reached(request, *held))

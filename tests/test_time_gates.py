@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
 from scoped_retrieval.nodes.schema import TIMESTAMP
-from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
+from scoped_retrieval.nodes.walls.gates import NUMBER
 from scoped_retrieval.nodes.walls.time_gates import ContractClock, time_codes
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,20 +75,6 @@ def reference(row: dict, as_of: int, start: int | None, end: int | None) -> tupl
     passing = [p for p in known if stop(p) == 0]
     chosen = (passing or [p for p in known if alive(p)] or known)[-1] if known else placements[0]
     return stop(chosen), chosen
-
-
-def judge(rows: list[dict], as_of: int, start: int | None = None, end: int | None = None) -> list[str | None]:
-    """The name of the gate that stops each row, None where it passes."""
-    bounds = micro(as_of, 0), micro(start, OPEN_START), micro(end, OPEN_END)
-    codes, _ = time_codes(index_of(rows), np.arange(len(rows)), *bounds, False)
-    return [None if code == 0 else GATES[code - 1].name for code in codes]
-
-
-def test_a_revert_lets_the_text_live_again():
-    row = {"placements": [(1, 3, None), (6, None, None)]}
-    assert [judge([row], as_of)[0] for as_of in (0, 1, 2, 3, 5, 6)] == [
-        "recorded", None, None, "superseded", "superseded", None,
-    ]  # fmt: skip
 
 
 def test_a_row_without_placements_was_never_recorded():
