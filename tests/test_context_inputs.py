@@ -21,7 +21,6 @@ from scoped_retrieval.pipeline.context.inputs import (
     budget_fields,
     completed_items,
     default_fields,
-    distinguished,
     items_of_replay,
     load_phases,
     read_memories,
@@ -263,13 +262,6 @@ def test_a_snapshot_without_items_has_one_row_without_a_label():
 def test_an_item_without_an_evidence_id_gets_a_name_that_no_other_has():
     items = [*read_snapshots([snapshot(item("c"), name="a:b"), snapshot(item("b:c"), name="a")])]
     assert [row["evidence_id"] for row in completed_items(items)] == ["a%3Ab:c", "a:b:c"]
-
-
-def test_a_block_ref_under_which_a_label_names_two_rows_is_replaced_by_the_snapshot():
-    both = read_snapshots([snapshot(item("a#1"), name="s1"), snapshot(item("a#1"), name="s2")])
-    assert [row["block_ref"] for row in distinguished(both)] == ["s1", "s2"]
-    same = read_snapshots([snapshot(item("a#1", evidence_id="e"), name=name) for name in ("s1", "s2")])
-    assert len({row["block_ref"] for row in distinguished(same)}) == 1
 
 
 def test_items_of_a_replay_have_its_reasons_where_it_has_one():

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from context_session import RULES, Session, item, memory, projected, reasons, snapshot
 from scoped_retrieval.pipeline.context.log import SessionLog
@@ -139,25 +138,6 @@ def test_the_same_evidence_of_two_snapshots_is_shown_once():
         "snapshot_item",
     ]
     assert seen.text().count("export const a = 1;") == 1
-
-
-def test_one_label_for_two_rows_of_a_given_and_a_replayed_snapshot_is_qualified_by_their_ids():
-    cited = {"label": "code#1", "resolves": True, "path": "src/b.ts", "locator": "src/b.ts:1", "evidence_id": "ev-2", "evidence_kind": "code",
-             "standing": "evidence"}  # fmt: skip
-    replay = SimpleNamespace(
-        snapshot_id="snap-2",
-        block_ref="abc0",
-        request={},
-        citations=pa.Table.from_pylist([cited]),
-        tables={
-            "ranked": pa.table({"evidence_id": [], "selected_reason": []}),
-            "trimmed": pa.Table.from_pylist([{"label": "code#1", "visible_text": "export const b = 2;"}]),
-        },
-    )
-    given = snapshot(item(evidence_id="ev-1"))
-    seen = projected(snapshots=[given, replay], turn={"snapshotIds": ["snap-1", "snap-2"]})
-    references = [seen.decision(f"item:{name}:code#1")["reference"] for name in ("snap-1", "snap-2")]
-    assert references == ["snap-1:code#1", "snap-2:code#1"]
 
 
 def test_evidence_says_how_it_may_speak():

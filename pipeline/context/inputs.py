@@ -1,6 +1,6 @@
 """Inputs of a projection besides the session log, read strictly: memories, tools, snapshots, budget, turns, state.
 
-Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`, `items_table`, `distinguished`,
+Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`, `completed_items`,
 `budget_fields`, `default_fields`, `turn_row`, `seed_facts` and `load_phases`.
 
 Note: nothing is derived from a name. A tool that states no capability counts as `external`, whatever it is called.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from importlib import resources
@@ -170,16 +170,6 @@ def items_of_replay(replay: Any) -> list[dict[str, Any]]:
         }
         for place, row in enumerate(shown, start=1)
     ]
-
-
-def distinguished(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Items of all snapshots of a projection, supplied and replayed, each with an unambiguous block ref: one under which
-    a label names several rows of evidence is replaced by the id of its snapshot.
-    """
-    meant = {(row["block_ref"], row.get("label"), row.get("evidence_id") or row["snapshot_id"]) for row in items}
-    times = Counter((ref, label) for ref, label, _ in meant)
-    shared = {ref for (ref, label), count in times.items() if count > 1 and label is not None}
-    return [{**row, "block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in items]
 
 
 _NOTHING: Row = dict.fromkeys(("label", "evidence_id", "path", "locator", "reason", "zone", "visibility", "text"))

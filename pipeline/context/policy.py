@@ -26,7 +26,6 @@ from .inputs import (
     budget_fields,
     completed_items,
     default_fields,
-    distinguished,
     items_of_replay,
     load_phases,
     read_memories,
@@ -130,10 +129,10 @@ class ContextPolicy:
         root = _root(rows)
         log = replace(log, events=[_from_folder(row, root) for row in log.events])
         snapshots = listed(given.get("snapshots", ()), "snapshots", "snapshots")
-        items = distinguished([
+        items = [
             *read_snapshots(each for each in snapshots if not _is_replay(each)),
             *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each)),
-        ])  # fmt: skip
+        ]
         named |= {name for row in log.events for name in row["snapshot_ids"] or ()}
         found = completed_items({**item, "given": item["snapshot_id"] not in named} for item in items)
         return log, {
