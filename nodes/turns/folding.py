@@ -190,17 +190,19 @@ class Folded:
             self.last_change[fact.fact] = fact
 
     def copy(self) -> Folded:
-        """The same state, to go on from."""
+        """The same state, to go on from. Snapshots are left out: a turn looks only at those of the events that follow."""
         made = Folded()
-        made._slots = {slot: {**held} for slot, held in self._slots.items()}
+        made._slots |= {slot: {**held} for slot, held in self._slots.items() if slot != "retrieved"}
         made.last_change, made.turn = {**self.last_change}, self.turn
         return made
 
     def after(self, facts: Iterable[tuple[str, Fact]], named: Callable[[str], str]) -> Folded:
         """The same state after facts from before the log, the names of facts as `named` gives them."""
         made = Folded()
-        for slot, fact in [*facts, *((slot, fact) for slot, held in self._slots.items() for fact in held.values())]:
-            made._keep(slot, fact._replace(fact=named(fact.fact)))
+        held = ((slot, fact) for slot, some in self.copy()._slots.items() for fact in some.values())
+        for slot, fact in [*facts, *held]:
+            name = named(fact.fact)
+            made._keep(slot, fact if name == fact.fact else fact._replace(fact=name))
         made.last_change |= {named(path): fact for path, fact in self.last_change.items()}
         made.turn = self.turn
         return made

@@ -88,8 +88,7 @@ class SessionLog:
             folded, since = Folded(), 0
         for row in self._rows[since:first]:
             folded.add(row)
-        named = frozenset(name for row in self._rows for name in row["snapshot_ids"] or ())
-        return LogView(self._of(first, end), folded.copy(), named=named)
+        return LogView(self._of(first, end), folded.copy(), named=frozenset(self._named))
 
     def read(self) -> LogView:
         """The rows of every event.
@@ -130,7 +129,7 @@ class SessionLog:
 
     def _forget(self) -> None:
         """Read everything again at the next use."""
-        self._reader, self._rows = LogReader(self.session_id, self.checks), list[Row]()
+        self._reader, self._rows, self._named = LogReader(self.session_id, self.checks), list[Row](), set[str]()
         self._lines = 0
         """The number of lines that were read."""
         self._folded, self._since = Folded(), 0
@@ -142,9 +141,14 @@ class SessionLog:
         if len(lines) < self._lines:  # an older copy was restored
             self._forget()
         for line in lines[self._lines :]:
-            self._rows += self._reader.rows(line.body["events"], "events[{}]".format).values()
+            self._take(self._reader.rows(line.body["events"], "events[{}]".format).values())
         self._lines = len(lines)
         return lines[-1]
+
+    def _take(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self._rows.append(row)
+            self._named.update(row["snapshot_ids"] or ())
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -169,7 +173,7 @@ class SessionLog:
             except BaseException:  # the reader has read events that are not in the log
                 self._forget()
                 raise
-            self._rows += rows.values()
+            self._take(rows.values())
             self._lines = last.number + bool(rows)
         return len(rows)
 
