@@ -33,9 +33,13 @@ _SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
 
 
 def described(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """What the line of an interactive snapshot says of it, from its tables."""
-    (row,) = tables["snapshots"].select([*_OF_SNAPSHOT, "snapshot_digest", "created_at"]).to_pylist()
-    return row | {"created_at": row["created_at"].isoformat()} | _asked(tables, _WHOSE)[row["request_id"]]
+    """What the line of an interactive snapshot says of it, from its tables, which have one request."""
+    snapshot, requests, failures = (tables[table.name] for table in (SNAPSHOTS, REQUESTS, FAILURES))
+    known: dict[str, pa.Table] = {"project": failures} if failures.num_rows else dict.fromkeys(_WHOSE, requests)
+    known |= dict.fromkeys((*_OF_SNAPSHOT, "snapshot_digest"), snapshot)
+    row = dict.fromkeys(_WHOSE) | {name: table[name][0].as_py() for name, table in known.items()}
+    reached = sorted(tables[CONTRACT_BOUNDS.name]["project"].unique().to_pylist())
+    return row | {"created_at": snapshot["created_at"][0].as_py().isoformat(), "reached": reached}
 
 
 def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:
