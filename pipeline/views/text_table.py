@@ -30,11 +30,14 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
     columns, width = [visible(name) for name in columns], get_terminal_size().columns
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *body, strict=True)]
     words = [max(map(cell_len, " ".join(cells).split())) for cells in zip(columns, *body, strict=True)]
-    while sum(widths) + 2 * len(widths) > width and max(widths) > LEAST:
+    while sum(widths) + 2 * len(widths) - 1 > width and max(widths) > LEAST:
         widths[max(range(len(widths)), key=lambda at: (widths[at] > words[at], widths[at]))] -= 1
     lines = [visible(title), ""] if title else []
     for number, cells in enumerate([columns, *body]):
-        parts = [[c] if cell_len(c) <= w else textwrap.wrap(c, w) for c, w in zip(cells, widths, strict=True)]
+        parts = [
+            [c] if cell_len(c) <= w else textwrap.wrap(c, w, break_on_hyphens=False)
+            for c, w in zip(cells, widths, strict=True)
+        ]
         lines += [" " + "  ".join(map(set_cell_size, of, widths)).rstrip() for of in zip_longest(*parts, fillvalue="")]
         lines += [" " + "\u2500" * (sum(widths) + 2 * len(widths) - 2)] if number == 0 else []
     return "\n".join([*lines, "", ""])
