@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,7 +58,7 @@ class RetrieverPool:
         self, settings: Settings, *, preset: Path | None = None, makes: bool = False, folder: Path | None = None
     ) -> None:
         """`makes`: the first call makes the corpus of a folder that has none; `folder`: where all requests are made."""
-        self.settings, self._makes, self._folder = settings, makes, folder
+        self.settings, self._makes, self.folder = settings, makes, folder
         self._preset = preset
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
@@ -68,7 +68,7 @@ class RetrieverPool:
     def session_of(self, principal: str) -> PrincipalSession:
         """The session of one principal."""
         values = {**self.settings.values, "principal": SettingValue(principal, "credential")}
-        return PrincipalSession(replace(self.settings, values=values), self._using, self._encoder, self._folder)
+        return PrincipalSession(replace(self.settings, values=values), self)
 
     def ready(self) -> None:
         """Open the corpus, load its models in advance, and create the folder of runs.
@@ -81,7 +81,7 @@ class RetrieverPool:
         with self._lock:
             self._current()
 
-    def _encoder(self) -> AnyEncoder | None:
+    def encoder(self) -> AnyEncoder | None:
         """The encoder of the corpus, with which added rows are embedded; None if it has none."""
         with self._lock:
             return self._current().encoder
@@ -92,7 +92,7 @@ class RetrieverPool:
             self._retire()
 
     @contextmanager
-    def _using(self, settings: Settings) -> Iterator[Retriever]:
+    def using(self, settings: Settings) -> Iterator[Retriever]:
         """The retriever of a principal, kept open while it is used."""
         with self._lock:
             models = self._current()
@@ -140,10 +140,7 @@ class PrincipalSession:
     """The operations of one principal."""
 
     settings: Settings
-    using: Callable[[Settings], AbstractContextManager[Retriever]]
-    encoder: Callable[[], AnyEncoder | None]
-    folder: Path | None
-    """Where all requests are made, if it is known."""
+    pool: RetrieverPool
 
     def retrieve(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One answer as `models.Answer`; project and purpose default to those of the settings.
@@ -184,7 +181,7 @@ class PrincipalSession:
         """
         from .appending import appended
 
-        return appended(self.settings, rows, project, self.encoder())
+        return appended(self.settings, rows, project, self.pool.encoder())
 
     def rendering(self, name: str, format_: str) -> Rendering:
         """A stored snapshot in a format; see `renderings.rendered`."""
@@ -213,12 +210,12 @@ class PrincipalSession:
 
     def _retrieved(self, request: Mapping[str, Any]) -> Retrieval:
         given = {name: value for name, value in request.items() if value is not None}
-        asked = {**defaults_in(self.settings, self.folder, given), **given}
+        asked = {**defaults_in(self.settings, self.pool.folder, given), **given}
         try:
-            with self.using(self.settings) as retriever:
+            with self.pool.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
         except ErasedError:  # in the open generation: the next one has the remaining rows
-            with self.using(self.settings) as retriever:
+            with self.pool.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
 
 

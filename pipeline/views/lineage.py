@@ -70,12 +70,6 @@ class Node:
     rows: int | None
     seconds: float | None
 
-    @property
-    def figures(self) -> list[str]:
-        """Its rows and its time, as far as they are known."""
-        found = [counted(self.rows, "row")] if self.rows is not None else []
-        return found if self.seconds is None else [*found, duration(self.seconds)]
-
 
 @dataclass(frozen=True)
 class Step:
@@ -90,32 +84,18 @@ class Step:
         return self.name.replace("_", " ")
 
     @property
-    def rows(self) -> int | None:
-        """The rows of all its tables, if any is known."""
-        known = [node.rows for node in self.nodes if node.rows is not None]
-        return sum(known) if known else None
-
-    @property
-    def seconds(self) -> float | None:
-        """The time of all its nodes, if any is known."""
-        known = [node.seconds for node in self.nodes if node.seconds is not None]
-        return sum(known) if known else None
-
-    @property
     def summary(self) -> str:
-        """Its counts, in one line."""
-        whole = Node(self.name, "", (), (), (), self.rows, self.seconds)
-        return ", ".join([counted(len(self.nodes), "node"), *whole.figures])
+        """Its nodes, and their rows and time together as far as they are known."""
+        rows = [node.rows for node in self.nodes if node.rows is not None]
+        seconds = [node.seconds for node in self.nodes if node.seconds is not None]
+        known = figures(sum(rows) if rows else None, sum(seconds) if seconds else None)
+        return ", ".join([counted(len(self.nodes), "node"), *known])
 
 
-@dataclass(frozen=True)
-class Arrow:
-    """The nodes that one step passes to another; `back` if the target comes before the source."""
-
-    source: str
-    target: str
-    nodes: tuple[str, ...]
-    back: bool
+def figures(rows: int | None, seconds: float | None) -> list[str]:
+    """Rows and time, as far as they are known."""
+    found = [counted(rows, "row")] if rows is not None else []
+    return found if seconds is None else [*found, duration(seconds)]
 
 
 def steps_of(
@@ -150,8 +130,10 @@ def steps_of(
     return [Step(name, tuple(map(node_of, of_step))) for name, of_step in ordered]
 
 
-def passed(steps: Sequence[Step]) -> list[Arrow]:
-    """The tables that steps pass to each other, without arrows that a chain of steps implies."""
+def passed(steps: Sequence[Step]) -> list[tuple[str, str, list[str], bool]]:
+    """The tables that steps pass to each other, without arrows that a chain of steps implies: source, target, nodes, and
+    whether the target comes before the source.
+    """
     home = {node.name: step.name for step in steps for node in step.nodes}
     place = {step.name: number for number, step in enumerate(steps)}
     found: dict[tuple[str, str], set[str]] = {}
@@ -164,7 +146,7 @@ def passed(steps: Sequence[Step]) -> list[Arrow]:
             ahead[target].add(source)
     kept = {*unimplied(ahead), *((source, target) for source, target in found if place[source] > place[target])}
     return [
-        Arrow(source, target, tuple(sorted(found[source, target])), place[source] > place[target])
+        (source, target, sorted(found[source, target]), place[source] > place[target])
         for source, target in sorted(kept, key=lambda edge: (place[edge[0]], place[edge[1]]))
     ]
 
@@ -265,7 +247,7 @@ def to_dot(steps: Sequence[Step], of: str = ALL) -> str:
     lines = [_HEAD]
     if of == STEPS:
         lines += ["  rankdir=TB;", *(_box(step.name, step.title, [step.summary]) for step in steps)]
-        lines += [_arrow(one.source, one.target, one.nodes, back=one.back) for one in passed(steps)]
+        lines += [_arrow(source, target, nodes, back=back) for source, target, nodes, back in passed(steps)]
         return "\n".join([*lines, "}", ""])
     lines.append("  rankdir=LR;")
     homes = {node.name: step for step in steps for node in step.nodes}
@@ -285,8 +267,8 @@ def _node(node: Node) -> str:
     inputs = [", ".join(node.inputs[low : low + _NAMED]) for low in range(0, len(node.inputs), _NAMED)]
     columns = ", ".join(name for name, _ in node.columns)
     tooltip = (node.doc + (f" ({columns})" if columns else "")).replace("\\", "\\\\").replace('"', '\\"')
-    figures = [", ".join(node.figures)] if node.figures else []
-    return _box(node.name, node.name, [*figures, *inputs], more=f', tooltip="{tooltip}"')
+    known = ", ".join(figures(node.rows, node.seconds))
+    return _box(node.name, node.name, [*([known] if known else []), *inputs], more=f', tooltip="{tooltip}"')
 
 
 def _box(name: str, title: str, small: Sequence[str], more: str = "") -> str:
