@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from audited_runs import ASKED, SAYS, audited, settings_of
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.servers import renderings
-from small_corpus import row
 
 
 @pytest.fixture(name="world", scope="module")
@@ -32,24 +29,6 @@ def test_rule_14_a_flag_without_its_value_is_an_error(flag, flags, capsys):
     assert f"Option '{flag}' requires an argument" in err
     code, out, err = run("xray", ASKED["question"], *flags, flag, "--json", capsys=capsys)
     assert (code, out.startswith('{\n  "error"'), f"at {flag}" in err) == (2, True, True)
-
-
-def test_rule_17_a_path_may_begin_with_a_tilde(flags, tmp_path, capsys):
-    assert run("xray", ASKED["question"], *flags, "--out", "~/x.md", "--format", "markdown", capsys=capsys)[0] == 0
-    assert (tmp_path / "x.md").read_text(encoding="utf-8").startswith("## Recall X-ray")
-    assert not Path("~").exists()
-
-
-def test_rule_42_a_namespace_that_was_written_is_the_one_that_is_read(world):
-    for name in ("team-a", "team-b"):
-        world.story.tell(row("project-doc", f"{name}.md", f"{SAYS} of {name}", evidence_kind="doc", namespace=name))
-    shown = {}
-    for name in ("team-a", "team-b", "team-c"):
-        with world.story.open() as retriever:
-            found = retriever.retrieve(ASKED, namespace=name)
-        assert found.tables["contracts"]["namespace"].to_pylist() == [name]
-        shown[name] = {citation["path"] for citation in found.citations} & {"team-a.md", "team-b.md"}
-    assert shown == {"team-a": {"team-a.md"}, "team-b": {"team-b.md"}, "team-c": set()}
 
 
 def test_rule_47_sessions_share_no_state(world, tmp_path):

@@ -63,22 +63,6 @@ def test_the_ladder_accounts_for_every_row_from_the_corpus_to_the_result(world):
     assert recall_xray(ROWS)["filters"][-1]["admitted"] == len(selected)
 
 
-def test_tiers_are_lanes(world):
-    rows = copy.deepcopy(ROWS)
-    served = {}
-    for lanes in (["exact", "lexical"], ["semantic"], ["acme.tags", "recent"], ["expansion"], ["recent"]):
-        rows["candidates"][0]["lanes"] = lanes
-        served[lanes[0]] = recall_xray(rows)["results"][0]["servedBy"]
-    assert served == {
-        "exact": "direct-answer", "semantic": "hybrid", "acme.tags": "hybrid", "expansion": "graph", "recent": "recent-scan",
-    }  # fmt: skip
-    rows["contracts"][0]["mode"] = "review"
-    rows["candidates"][0]["lanes"] = ["expansion"]
-    assert recall_xray(rows)["results"][0]["servedBy"] == "review-context"
-    rows["citations"][0]["standing"] = "instruction"
-    assert recall_xray(rows)["results"][0]["servedBy"] == "procedural"
-
-
 def test_a_direct_answer_explains_its_tier_and_nothing_else_does(world):
     rows = copy.deepcopy(ROWS)
     assert recall_xray(rows)["tierExplain"] is None

@@ -30,15 +30,6 @@ def test_the_callers_xray_reads_as_recorded():
     same_as_golden("xray_caller.txt", render_text(ROWS, audit=False))
 
 
-def test_a_callers_xray_has_no_counts_no_access_gates_and_no_withheld_rows():
-    text = render_text(ROWS, audit=False)
-    assert "e4" not in text
-    assert "e2" not in text
-    assert "10 of 40" not in text
-    assert "project:" not in text
-    assert "test-log#1" in text
-
-
 def test_the_parts_of_a_score_add_up_to_it():
     text = render_text(ROWS)
     whole, question, row = (float(each) for each in re.findall(r"(\d\.\d{4}) (?:=|question|row)", text))
