@@ -242,9 +242,7 @@ _ALLOWANCES = ("allowed_sources", "allowed_paths", "accepted_authority")
 _AS_GIVEN = ("as_of", "role", "include_after", "exclude_after", "window_days", "required_evidence")
 
 
-def delegated(
-    resolver: ContractResolver, parent: Fields, child: Fields, at: str = "child"
-) -> tuple[Fields, ContractScope, ContractScope]:
+def delegated(resolver: ContractResolver, parent: Fields, child: Fields) -> tuple[Fields, ContractScope, ContractScope]:
     """The fields of the child, and the scopes of parent and child.
 
     Raises:
@@ -252,10 +250,10 @@ def delegated(
         VerificationError: the child sees a row that its parent does not.
     """
     above = resolver.scope(parent)
-    fields = narrowed(written_out(above), child, at)
+    fields = narrowed(written_out(above), child, "child")
     below = resolver.scope(fields)
     if outside := difference(above, below)["rows"]["only_b"]:
-        raise VerificationError(f"Expected rows of the parent alone, got {counted(outside, 'other row')} - at {at}")
+        raise VerificationError(f"Expected rows of the parent alone, got {counted(outside, 'other row')} - at child")
     return fields, above, below
 
 

@@ -97,17 +97,13 @@ class JudgedRun:
 
 @dataclass(frozen=True)
 class Asking:
-    """How collections are indexed and queried.
-
-    `work` is the folder of corpora and runs. `effort` is the `recall_effort` of every request, else that of its purpose.
-    """
+    """How collections are indexed and queried; `work` is the folder of corpora and runs."""
 
     work: Path
     semantic: bool
     encoder: EncoderChoice | str = NAME
     limit: int | None = None
     purpose: str | None = None
-    effort: str | None = None
     policies: Policies | None = None
     plugins: Sequence[str] = ()
     progress: Callable[[str], None] = lambda _: None
@@ -119,7 +115,7 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     Args:
         blocks: budgets in tokens for which the block is measured, besides that of the purpose; None = no blocks.
     """
-    work, effort, progress = how.work, how.effort, how.progress
+    work, progress = how.work, how.progress
     work.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     progress(f"indexing {', '.join(one.name for one in collections)}")
@@ -142,7 +138,6 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
         encoder=how.encoder,
         plugins=how.plugins,
     )
-    efforts = {} if effort is None else {"recall_effort": effort}
     asked_under = {FULL: DEEP}
     if blocks is not None:
         asked_under |= {BLOCK: {}} | {f"{BLOCK}@{tokens}": {"max_tokens": tokens} for tokens in blocks}
@@ -151,7 +146,7 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     )
     summary = retriever.run(
         [
-            request | efforts | {"request_id": under(request["request_id"], system), "budget": budget}
+            request | {"request_id": under(request["request_id"], system), "budget": budget}
             for system, budget in asked_under.items()
             for asked in requests.values()
             for request in asked
@@ -165,8 +160,8 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
 
 def lanes_on(how: Asking) -> tuple[Lane, ...]:
     """The lanes that queries use, first those of the package, then those of plugins."""
-    off = {"semantic": not how.semantic, "graph": how.effort != "graph"}
-    return tuple(lane for lane in LANES if not off.get(lane.name)) + installed(how.plugins).line.lanes
+    off = {"graph"} if how.semantic else {"graph", "semantic"}  # no request asks for walks
+    return tuple(lane for lane in LANES if lane.name not in off) + installed(how.plugins).line.lanes
 
 
 GOLD_PER_1000 = "gold/1k tokens"

@@ -100,15 +100,15 @@ def _of(table: pa.Table, requests: Sequence[str]) -> pa.Table:
     return table.filter(pc.is_in(table["request_id"], pa.array(requests, pa.string())))
 
 
-def fused_ranking(rankings: Sequence[pd.DataFrame], k: int = 60) -> pd.DataFrame:
-    """Reciprocal rank fusion of rankings (Cormack et al. 2009), `k` = 60."""
+def fused_ranking(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Reciprocal rank fusion of rankings (Cormack et al. 2009), k = 60."""
     if not rankings:
         return pd.DataFrame({"query_id": [], "doc_id": [], "score": []})
     parts = []
     for ranking in rankings:
         ranking = ranking.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")
         rank = ranking.groupby("query_id").cumcount() + 1
-        parts.append(ranking.assign(score=1.0 / (k + rank)))
+        parts.append(ranking.assign(score=1.0 / (60 + rank)))
     return pd.concat(parts).groupby(["query_id", "doc_id"], as_index=False)["score"].sum()
 
 

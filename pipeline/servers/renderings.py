@@ -111,7 +111,7 @@ class Rendering:
         return f"{_MEDIA_TYPES.get(self.format, 'text/plain')}; charset=utf-8"
 
 
-def rendered(settings: Settings, name: str, format_: str, at: str = "format") -> Rendering:
+def rendered(settings: Settings, name: str, format_: str) -> Rendering:
     """A snapshot, by its id or by the reference in its block, as far as the principal may see it.
 
     Raises:
@@ -120,7 +120,7 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
         StoreError: its run is damaged.
         VerificationError: stored data does not match its hashes.
     """
-    format_ = FORMATS.canonical(format_, at)
+    format_ = FORMATS.canonical(format_, "format")
     snapshot_id = snapshot_named(settings, name)
     if not is_snapshot(snapshot_id):
         expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
