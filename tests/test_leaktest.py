@@ -15,7 +15,6 @@ import test_planted_faults as faults
 import yaml
 from command_line import run
 from scoped_retrieval.nodes import audit_snapshot, scope_resolution
-from scoped_retrieval.nodes.audit.condition_rules import Answered
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
@@ -119,32 +118,34 @@ def test_a_canary_of_another_tenant_is_found(crowd: Path, monkeypatch: pytest.Mo
     assert any("planted for user-02 in user-02" in leak.detail for leak in report.leaks)
 
 
+def said_in_conditions(monkeypatch: pytest.MonkeyPatch, words: Callable[[pa.Table, pa.Table], Any]) -> None:
+    """Every condition says something of the candidates that were withheld, and of the stored rows."""
+    selected, right, seen = audit_snapshot.selected_rows, audit_snapshot.condition_rows, list[pa.Table]()
+
+    def watched(candidates: pa.Table, *others: Any) -> Any:
+        seen[:] = [candidates.filter(candidates["candidates.withheld"]), others[-1]]
+        return selected(candidates, *others)
+
+    def wrong(answers: Any) -> pa.Table:
+        found, more = right(answers), words(*seen)
+        messages = pa.array([f"{message} {more}" for message in found["message"].to_pylist()], pa.large_string())
+        return found.set_column(4, "message", messages)
+
+    monkeypatch.setattr(audit_snapshot, "selected_rows", watched)
+    monkeypatch.setattr(audit_snapshot, "condition_rows", wrong)
+
+
 def count_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condition says how many rows were withheld."""
-    right = audit_snapshot.condition_rows
-
-    def wrong(tables: Answered) -> pa.Table:
-        found, withheld = right(tables), sum(tables.candidates["candidates.withheld"].to_pylist())
-        return found.set_column(
-            4, "message", pa.array([f"{m} ({withheld} more)" for m in found["message"].to_pylist()], pa.large_string())
-        )
-
-    monkeypatch.setattr(audit_snapshot, "condition_rows", wrong)
+    said_in_conditions(monkeypatch, lambda withheld, _: withheld.num_rows)
 
 
 def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condition names a row that was withheld."""
-    right = audit_snapshot.condition_rows
-
-    def wrong(tables: Answered) -> pa.Table:
-        found, candidates = right(tables), tables.candidates
-        rows = candidates.filter(candidates["candidates.withheld"])["candidates.row"]
-        named = " ".join(filter(None, tables.evidence["title"].take(pc.unique(rows)).to_pylist()))
-        return found.set_column(
-            4, "message", pa.array([f"{m} {named}" for m in found["message"].to_pylist()], pa.large_string())
-        )
-
-    monkeypatch.setattr(audit_snapshot, "condition_rows", wrong)
+    said_in_conditions(
+        monkeypatch,
+        lambda withheld, evidence: evidence["title"].take(pc.unique(withheld["candidates.row"])).to_pylist(),
+    )
 
 
 def contract_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
 from ..asking.retrieval import Retrieval, retrieval_of
@@ -27,6 +25,7 @@ from ..config.settings import Settings
 from ..contracts.explain import explain
 from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
+from ..engines.shards import by_request
 from ..maintenance.doctor import examine
 from ..reading.grants import corpus_facts
 from ..reading.snapshots import audited_projects, readable_snapshots
@@ -59,7 +58,10 @@ def surfaces_of(
     run: Run, max_age_days: Callable[[str | None], float | None]
 ) -> Iterator[tuple[str, Retrieval, Surfaces]]:
     """Each request of a run with its answer and its surfaces, in order of their ids."""
-    for request_id, tables in _by_request(run):
+    whole = {view.name: run.table(view.name, texts=True) for view in VIEWS}
+    of_request = by_request({name: table for name, table in whole.items() if "request_id" in table.column_names})
+    for request_id in sorted(run.snapshots["request_id"].to_pylist()):
+        tables = of_request(request_id)
         limit = max_age_days(tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None)
         answer = replace(retrieval_of(tables), max_age_days=limit)
         stored = Replay(
@@ -115,28 +117,6 @@ def plain(text: str, folder: Path) -> str:
     """The text with placeholders for snapshot ids, except their numbers, and for the folder of the test."""
     text = SNAPSHOT_ID.sub(r"SNAPSHOT-\g<number>", text)
     return _RUN_ID.sub("RUN", text).replace(str(folder), "FOLDER")
-
-
-def _by_request(run: Run) -> Iterator[tuple[str, dict[str, pa.Table]]]:
-    """The tables of a run by request."""
-    tables: dict[str, pa.Table] = {}
-    bounds: dict[str, np.ndarray[Any, Any]] = {}
-    ids = pc.unique(flat(run.snapshots["request_id"])).sort()
-    for name in (view.name for view in VIEWS):
-        table = run.table(name, texts=True)
-        if "request_id" in table.column_names:
-            at = pc.index_in(flat(table["request_id"]), ids).to_numpy()
-            order = np.argsort(at, kind="stable")  # rows of a request keep their order
-            tables[name] = table.take(pa.array(order)).combine_chunks()
-            bounds[name] = np.searchsorted(at[order], np.arange(len(ids) + 1))
-    for number, request_id in enumerate(ids.to_pylist()):
-        yield (
-            request_id,
-            {
-                name: table.slice(bounds[name][number], bounds[name][number + 1] - bounds[name][number])
-                for name, table in tables.items()
-            },
-        )
 
 
 def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
-from pydantic_core import PydanticCustomError
 
 from ...nodes.columns.digests import text_sha256
 from ...nodes.errors import AccessError, InputError
@@ -25,6 +24,7 @@ from ..config.opening import corpus_of
 from ..config.settings import Settings
 from ..context.masking import expect_unicode
 from ..corpus.identity import evidence_ids
+from ..parsing.documents import Text, expected
 from ..redaction.masking import REDACTOR
 from ..sources.importing import normalize
 
@@ -37,14 +37,8 @@ _LISTS = ("tags", "source_refs", "supersedes")
 
 def _named(source: str) -> str:
     if not source.strip() or not source.isprintable():
-        raise PydanticCustomError("expected", "Expected printable characters, got others")
+        raise expected("printable characters", "others")
     return source
-
-
-def _stated(text: str) -> str:
-    if not text.strip():
-        raise PydanticCustomError("expected", "Expected a text, got none")
-    return text
 
 
 if TYPE_CHECKING:
@@ -54,7 +48,7 @@ else:
         "NewRow",
         __config__=ConfigDict(extra="forbid", strict=True),
         __doc__="A row of evidence of the principal's own; how far it is trusted follows from its kind.",
-        text=(Annotated[str, AfterValidator(_stated)], Field(description=IMPORT_ROWS.columns["text"].doc)),
+        text=(Text, Field(description=IMPORT_ROWS.columns["text"].doc)),
         kind=(Literal[KINDS], Field(default="memory", description="what sort of source it is")),
         source=(
             Annotated[str, AfterValidator(_named)],
@@ -106,25 +100,14 @@ def appended(
 
 
 def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str, now: datetime) -> pa.Table:
-    columns = {
-        name: pa.array(
-            [row.get(name) for row in rows], pa.string() if name in _TIMES else IMPORT_ROWS.columns[name].type
-        )
-        for name in ("text", *_TEXTS, *_TIMES, *_LISTS)
-    }
-    # A row that may replace another one is recorded now and in its order, each time that it is added.
-    added = [
-        now + timedelta(microseconds=place) if row.get("id") or row.get("supersedes") else None
-        for place, row in enumerate(rows)
-    ]
-    columns["entity"] = pa.array([row.get("id") for row in rows], pa.string())
-    columns["recorded_time"] = pa.array(added, IMPORT_ROWS.columns["recorded_time"].type)
-    columns["version"] = pa.array([at and at.isoformat() for at in added], pa.string())
-    kinds = [row.get("kind", "memory") for row in rows]
-    columns["origin_class"] = pa.array(kinds)
-    columns["source_id"] = pa.array(
-        [f"{kind}:{row.get('source', 'appended')}" for kind, row in zip(kinds, rows, strict=True)]
-    )
-    whose = {"owner_project": project, "owner_user": principal}
-    columns |= {name: pa.array([value] * len(rows), pa.string()) for name, value in whose.items()}
-    return pa.table(columns)
+    made = []
+    for place, row in enumerate(rows):
+        kind = row.get("kind", "memory")
+        # A row that may replace another one is recorded now and in its order, each time that it is added.
+        at = now + timedelta(microseconds=place) if row.get("id") or row.get("supersedes") else None
+        whose = {"owner_project": project, "owner_user": principal}
+        identity = {"entity": row.get("id"), "recorded_time": at, "version": at and at.isoformat()}
+        source = {"origin_class": kind, "source_id": f"{kind}:{row.get('source', 'appended')}"}
+        made.append({name: row.get(name) for name in ("text", *_TEXTS, *_TIMES, *_LISTS)} | whose | identity | source)
+    types = {name: pa.string() if name in _TIMES else IMPORT_ROWS.columns[name].type for name in made[0]}
+    return pa.Table.from_pylist(made, schema=pa.schema(types.items()))

@@ -28,8 +28,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ...nodes.errors import AccessError, InputError
 from ...nodes.tables import REQUESTS
@@ -39,7 +38,7 @@ from ..config.settings import Settings, SettingValue
 from ..deadline import within
 from ..indexing.following import of_folder
 from ..indexing.freshness import makes_corpus
-from ..parsing.documents import ABSENT, checked
+from ..parsing.documents import ABSENT, Text, checked
 from ..views.printed import json_document, to_json, visible
 from .appending import NewRow, appendable
 from .models import Shown, request_field, schema_of
@@ -99,13 +98,6 @@ def arguments_of(tool: Tool, given: Mapping[str, Any] | None) -> dict[str, Any]:
     return made.model_dump(exclude_unset=True)
 
 
-def _stated(text: str) -> str:
-    if not text.strip():
-        raise PydanticCustomError("expected", "Expected a text, got none")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_stated)]
 SnapshotId = Annotated[Text, Field(description="a snapshot id, or the reference that a block prints")]
 
 
