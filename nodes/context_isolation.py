@@ -188,7 +188,7 @@ def _class_of(event: Row) -> str:
         return "timeout"
     if event["diff"]:
         return "file_diff"
-    if event["check"] and event["kind"] in ("command.finished", "verification.finished"):
+    if event["checks"] and event["kind"] in ("command.finished", "verification.finished"):
         return "test-log"
     if event["outcome"] == "failed" and event["kind"] == "command.finished":
         return "stderr"

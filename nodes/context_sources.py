@@ -276,7 +276,7 @@ class _Gathered:
     def _event(self, event: Row, latest: bool) -> dict[str, Any]:
         part = "latest_observation" if latest else "recent_tail"
         standing = "hint" if event["actor"] in _GUESSING else _STANDINGS.get(event["actor"], "untrusted")
-        what = event["command"] or " ".join(filter(None, (event["tool"], event["path"]))) or event["check"] or ""
+        what = event["command"] or " ".join(filter(None, (event["tool"], event["path"]))) or ", ".join(event["checks"])
         read = latest and event["kind"] == "file.read" and event["content"] is not None  # else a source of its own
         text = event["content"] if read else event["text"]
         if len(what) > HEADING:  # the heading has its beginning
@@ -398,7 +398,7 @@ def _happened(event: Row) -> str:
     claimed = event["kind"] in ("permission.granted", "permission.denied") and event["actor"] not in ("user", "system")
     if claimed:
         return f"no permission: words of the {event['actor']}"
-    return f"{name}: {event['check_status']}" if event["check_status"] else name
+    return f"{name}: {', '.join(event['checks'].values())}" if event["checks"] else name
 
 
 def _superseded(event: Row, newer: Sequence[Row]) -> str | None:
@@ -416,7 +416,7 @@ def _observation(given: Row) -> dict[str, Any]:
     """The latest observation of a given state, an object of document 003 (S3.50)."""
     refs, code = [str(each) for each in given.get("artifacts") or ()], given.get("exitCode")
     event = {
-        "kind": "command.finished", "command": given.get("command"), "tool": None, "exit_code": code, "check": None, "refs": refs, "diff": False,
+        "kind": "command.finished", "command": given.get("command"), "tool": None, "exit_code": code, "checks": {}, "refs": refs, "diff": False,
         "outcome": None if code is None else "failed" if code else "succeeded",
     }  # fmt: skip
     text = given.get("visibleExcerpt")

@@ -125,11 +125,10 @@ class Folded:
         by_model = actor in ("model", "memory")
         if kind == "command.finished" and row["command"] and not by_model:
             self._set(row, "command", "", row["command"], row["outcome"])
-        if row["check"] and not by_model:
+        if row["checks"] and not by_model:
             said = "\n".join(filter(None, (row["summary"], row["excerpt"]))) or row["text"]
-            statuses = (row["check_status"] or "").split("\n")
-            for name, status in zip(row["check"].split("\n"), statuses, strict=True):
-                self._set(row, "check", name, said, row["command"], status or "unknown")
+            for name, status in row["checks"].items():
+                self._set(row, "check", name, said, row["command"], status)
         if kind in OBSERVATIONS and not by_model:
             self._set(row, "observation", "", row)
         if kind == "file.read" and row["path"]:

@@ -43,7 +43,7 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
     """What an event states, without its place in its log; null where it states nothing. `text` is what it says, with both ends of
     a long one: then it is `cut`, and the last of `refs` has the rest; `characters` are those of all of it. `content` is the file,
     or the lines of it, after the event; `subject` the id of the constraint, memory, permission request or call of a tool, or the
-    phase. `check` and `check_status` have a line for each check. A recalled memory is in the further key `memory`.
+    phase. `checks` are those that it ran, by name, each with its status. A recalled memory is in the further key `memory`.
     `checks` are commands, or beginnings of them, that count as checks.
 
     Raises:
@@ -86,8 +86,7 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
         "cwd": one_path(payload.text("cwd", "workdir")),
         "exit_code": code,
         "outcome": outcome,
-        "check": "\n".join(found) or None,
-        "check_status": "\n".join(found.values()) or None,
+        "checks": found,
         "changed_files": _changed(kind, payload, path),
         "path": path,
         "line_start": payload.whole("lineStart", least=1),

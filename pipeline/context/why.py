@@ -178,7 +178,7 @@ def _later(seen: Projection, row: Row, events: Sequence[Row], short: str) -> tup
         if row["path"] in (event["changed_files"] or ())
         or (event["kind"] == "file.modified" and event["path"] == row["path"])
     ]
-    if changed and not any(event["check"] and event["seq"] > changed[-1] for event in later):
+    if changed and not any(event["checks"] and event["seq"] > changed[-1] for event in later):
         return "verification_missing", f"{short}; it was changed afterwards, and no declared check ran since", None
     return None, f"{short}; event {acts[0]['event_id']} acts on it", None
 
