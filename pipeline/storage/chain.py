@@ -1,6 +1,9 @@
 """A chain: a sequence of lines, each with the hash of the line before, whose last line says what is current.
 
-    <SHA-256 of the JSON> {"body":{...},"number":7,"previous":"<hash of line 6>"} <Ed25519 signature>
+    <hash> {"body":{...},"number":7,"previous":"<hash of line 6>"} <Ed25519 signature>
+
+The hash of a line is the SHA-256 of its JSON with that of the body in place of it (`sealed`): so a chain of hashes can be
+shown without what its lines say.
 
 Gives: `Chain`, the commit rule of a corpus (`HEADS`) and of runs (`LOG`). Whatever a line names is synced before the
 line is appended; what no line names does not exist. On a local disk a chain is one file, and its writers take turns by
@@ -32,7 +35,7 @@ from .file_access import file_mode_in, make_folder, open_new, system_errors
 from .places import ObjectPlace, Place
 from .signing import UNSIGNED, Signer
 
-__all__ = ["START", "Chain", "Line", "LineInDoubtError"]
+__all__ = ["START", "Chain", "Line", "LineInDoubtError", "sealed"]
 
 START = "0" * 64
 """The `previous` hash of the first line."""
@@ -55,9 +58,14 @@ class Line:
     previous: str
     body: Mapping[str, Any]
     hash: str
-    """SHA-256 of its JSON, 64 hex digits: an anchor to keep elsewhere."""
+    """64 hex digits: an anchor to keep elsewhere."""
     signature: str = ""
     """Base64; empty without one."""
+
+    @property
+    def text(self) -> str:
+        """Its JSON."""
+        return _json({"body": self.body, "number": self.number, "previous": self.previous})
 
 
 class Chain:
@@ -183,13 +191,8 @@ class Chain:
         """
         self.signer.expect_signer()
         number, previous = (expected_last.number + 1, expected_last.hash) if expected_last else (1, START)
-        text = json.dumps(
-            {"body": body, "number": number, "previous": previous},
-            sort_keys=True,
-            separators=(",", ":"),
-            allow_nan=False,
-        )
-        digest = hashlib.sha256(text.encode()).hexdigest()
+        text = _json({"body": body, "number": number, "previous": previous})
+        digest = _sha256(sealed(text))
         signature = self.signer.signature(self._signed_text(digest))
         data = f"{digest} {text} {signature}".rstrip().encode()
         with self.writing():
@@ -336,6 +339,20 @@ class Chain:
         )
 
 
+def sealed(text: str) -> str:
+    """The JSON of a line with the SHA-256 of its body in place of it; its own SHA-256 is the hash of the line."""
+    body, number, rest = text.removeprefix('{"body":').rpartition(',"number":')
+    return f'{{"body":"{_sha256(body)}"{number}{rest}'
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def _name(number: int) -> str:
     """The object of a line."""
     return f"{number:09d}"
@@ -354,13 +371,12 @@ def _whole_lines(data: bytes) -> bytes:
 
 def _parsed(raw: bytes) -> Line | None:
     """A line; None if it does not match its hash."""
-    digest, _, rest = raw.partition(b" ")
-    text, brace, signature = rest.rpartition(b"}")
-    text += brace
-    if hashlib.sha256(text).hexdigest().encode() != digest or signature[:1] not in (b"", b" "):
-        return None
     try:
-        found = json.loads(text)
-        return Line(found["number"], found["previous"], found["body"], digest.decode(), signature[1:].decode())
+        digest, _, rest = raw.decode().partition(" ")
+        text, brace, signature = rest.rpartition("}")
+        if _sha256(sealed(text + brace)) != digest or signature[:1] not in ("", " "):
+            return None
+        found = json.loads(text + brace)
+        return Line(found["number"], found["previous"], found["body"], digest, signature[1:])
     except (ValueError, KeyError, TypeError):
         return None

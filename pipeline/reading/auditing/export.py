@@ -3,8 +3,9 @@
     {"content": {"tables": {...}, "texts": {...}, "lineage": ..., "log": [...], ...}, "signature": "..."}
 
 `exported` writes it, `check_file` checks it alone. The content is plain JSON: tables in stored form with the texts beside
-them by SHA-256, the provenance, the lineage, and the lines of the log from the snapshot's own to the head. For a batch,
-`named` are the snapshots of its shard, whose SHA-256 is in the line. The signature is that of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
+them by SHA-256, the provenance, the lineage, the `line` of the log that names the snapshot, and from there to the head
+what the hashes of lines are of, without what they say of other answers. For a batch, `named` are the snapshots of its
+shard, whose SHA-256 is in the line. The signature is that of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
 
 Note: free text occurs only among the texts, so an erased text is absent from the file and all digests still verify. A
 later erasure does not reach exported files. Without a trusted key or an anchor, a valid file proves that its parts belong
@@ -38,6 +39,7 @@ from ...runs.files import json_bytes
 from ...runs.log import Line, of_kind
 from ...runs.parts import TEXTS, changed_texts, references
 from ...runs.writing import named_lines
+from ...storage.chain import sealed
 from ...storage.signing import Signer
 from ..access import expect_auditor, open_run
 
@@ -59,6 +61,7 @@ class _Content(BaseModel):
     texts: dict[str, str]
     provenance: dict[str, str]
     lineage: dict[str, Any]
+    line: str
     log: list[str]
     named: str | None
 
@@ -125,7 +128,8 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         texts=dict(zip(texts["sha256"].to_pylist(), texts["text"].to_pylist(), strict=True)),
         provenance=found.provenance,
         lineage=run.lineage,
-        log=[_text_of(line) for line in (lines if len(lines) <= MOST_LINES else [own])],
+        line=own.text,
+        log=[sealed(line.text) for line in (lines if len(lines) <= MOST_LINES else [own])],
         named=None if own.body["kind"] == "live" else named_lines(run.snapshots_beside(snapshot_id)),
     )
     file = _File(content=content, signature="")
@@ -139,12 +143,6 @@ def own_line(run: Any, snapshot_id: str) -> Line | None:
         if snapshot_id in {one["snapshot_id"] for one in line.body["snapshots"]}:
             return line
     return next(iter(of_kind(run.lines, "run")), None)
-
-
-def _text_of(line: Line) -> str:
-    """The JSON of a line, whose SHA-256 is its hash."""
-    content = {"body": line.body, "number": line.number, "previous": line.previous}
-    return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -242,7 +240,7 @@ def _problems(content: _Content) -> Iterator[str]:
         if _sha256(content.named or "") not in {shard.get("named") for shard in own["shards"].values()}:
             yield "Expected the snapshots that the log names, got others - at named"
     if f"{content.snapshot_id} {digest}" not in named:
-        yield "Expected the log to name the snapshot with its digest, got another - at log[0]"
+        yield "Expected the log to name the snapshot with its digest, got another - at line"
     if _sha256(json_bytes(content.lineage)) != own["lineage_sha256"]:
         yield "Expected the lineage that the log names, got another - at lineage"
 
@@ -254,12 +252,15 @@ def _own_body(content: _Content) -> Mapping[str, Any]:
         VerificationError: there is none, or they do not chain.
     """
     lines = [strict_json(line) for line in content.log]
+    if not lines or sealed(content.line) != content.log[0]:
+        raise VerificationError("Expected the line with which the log begins, got another", at="line")
     for place in range(1, len(lines)):
         if lines[place]["previous"] != _sha256(content.log[place - 1]):
             raise VerificationError("Expected lines of the log that chain, got another", at=f"log[{place}]")
-    if not lines or lines[0]["body"]["kind"] not in ("live", "run") or lines[0]["body"]["run_id"] != content.run_id:
-        raise VerificationError(f"Expected the line that names the snapshot of {content.run_id}, got none", at="log[0]")
-    return lines[0]["body"]
+    body = strict_json(content.line)["body"]
+    if body["kind"] not in ("live", "run") or body["run_id"] != content.run_id:
+        raise VerificationError(f"Expected the line that names the snapshot of {content.run_id}, got none", at="line")
+    return body
 
 
 def _sha256(data: str | bytes) -> str:
