@@ -32,6 +32,7 @@ from ...nodes.errors import InputError
 from ..config.grants import load_grants, write_starter_grants
 from ..config.opening import corpus_of, head_of, made_or_opened
 from ..config.settings import Settings
+from ..cores import cores
 from ..corpus import Corpus
 from ..corpus.identity import evidence_ids
 from ..corpus.incoming import PLACEMENT_LIST
@@ -42,7 +43,7 @@ from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet
 from ..redaction.masking import REDACTOR
 from ..sources import git_history, work_tree
-from ..sources.document_reader import DocumentReader, processors
+from ..sources.document_reader import DocumentReader
 from ..sources.grammars import QUERIES, WHEELS
 from ..sources.importing import NO_ROWS, normalize
 from ..sources.jsonl import is_unicode
@@ -99,7 +100,7 @@ def index_into(
     for name, _ in request.read:
         if name not in readers:
             raise InputError.one_of(readers, name, "--add")
-    with DocumentReader(workers=request.workers or processors(), readers=reader_digest()) as documents:
+    with DocumentReader(workers=request.workers or cores(), readers=reader_digest()) as documents:
         if head_of(settings) is not None:
             documents.keep_in(settings["corpus"])
         import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
@@ -154,7 +155,7 @@ class _Import:
     def publish(self) -> PublishReport:
         """Read and publish: all at once, but histories last, and long ones in parts of paths."""
         report, waiting, done = self.report, list[pa.Table](), dict[str, set[str]]()
-        published: PublishReport | None = None
+        published = PublishReport("")
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
             for kind, found in self._sources():
                 for rows in self._read(kind, found):
@@ -287,18 +288,13 @@ def _is_history(rows: pa.Table) -> bool:
 
 def _paths(tables: Iterable[pa.Table]) -> dict[str, set[str]]:
     """The paths of these rows by source id."""
-    found: dict[str, set[str]] = {}
-    for rows in tables:
-        for source in rows["source_id"].unique().to_pylist():
-            own = rows.filter(pc.equal(rows["source_id"], source))["path"].unique()
-            found.setdefault(source, set()).update(own.to_pylist())
-    return found
+    rows = pa.concat_tables([table.select(["source_id", "path"]) for table in tables])
+    found = rows.group_by("source_id").aggregate([("path", "distinct")]).to_pylist()
+    return {row["source_id"]: set(row["path_distinct"]) for row in found}
 
 
-def _together(before: PublishReport | None, after: PublishReport) -> PublishReport:
+def _together(before: PublishReport, after: PublishReport) -> PublishReport:
     """One report of two publications."""
-    if before is None:
-        return after
     counts = {f.name: getattr(before, f.name) + getattr(after, f.name) for f in fields(after) if f.name != "generation"}
     return replace(after, **counts)
 
@@ -331,7 +327,7 @@ def reader_digest() -> str:
 
 
 def _version(name: str) -> str:
-    """The version of a distribution; a grammar that is missing is an error only where a file needs it."""
+    """The version of a distribution; that of an extra may be missing."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -20,7 +20,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..redaction.masking import mask, masked_digest, secrets_in
@@ -64,10 +64,7 @@ class DocumentChunk:
         return {name: getattr(self, name) for name in _COLUMNS}
 
 
-_COLUMNS = (
-    "section", "content_type", "text", "line_start", "line_end", "byte_start", "byte_end", "occurrence", "symbols",
-    "calls", "links", "statements",
-)  # fmt: skip
+_COLUMNS = tuple(each.name for each in fields(DocumentChunk) if each.name != "kind")
 
 
 @dataclass(frozen=True, slots=True)

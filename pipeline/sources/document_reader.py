@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import os
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +42,7 @@ from .files import FILE_ROWS, ReadOptions, columns_of, is_generated, readable, t
 from .headers import metadata_of
 from .report import SourceReport
 
-__all__ = ["DocumentReader", "Places", "Text", "chunked", "processors"]
+__all__ = ["DocumentReader", "Places", "Text", "chunked"]
 
 TASK_BYTES = 1_000_000
 """Least bytes of a task of `chunked`, and of a file that no further group is added to."""
@@ -99,11 +98,6 @@ class Places:
     at: dict[str, NDArray]
     """The fields of a place; `chunk` is a row of the group's chunks."""
     same: NDArray[np.uint64]
-
-
-def processors() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class DocumentReader:

@@ -24,7 +24,7 @@ from zipfile import ZipFile
 import pyarrow as pa
 
 from ...nodes.tables import IMPORT_ROWS
-from .file_kinds import FileKind, file_kind
+from .file_kinds import FileKind
 from .parts import PAGE_BREAK, has_parts
 
 __all__ = [
@@ -62,10 +62,6 @@ class ReadOptions:
         """The maximum size in bytes of a file of this kind."""
         long = kind.evidence_kind == "test-log" or has_parts(kind.splitter)
         return max(self.max_log_bytes, self.max_file_bytes) if long else self.max_file_bytes
-
-    def limit_at(self, path: str) -> int:
-        """The maximum size in bytes of the file at a path."""
-        return self.limit(file_kind(path))
 
 
 def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | None, str]:

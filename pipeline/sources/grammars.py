@@ -18,8 +18,6 @@ from functools import cache
 from importlib import import_module, resources
 from typing import TYPE_CHECKING
 
-from ...nodes.errors import InputError
-
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
@@ -99,20 +97,11 @@ WHEELS = tuple(sorted({module.replace("_", "-") for module, *_ in _GRAMMARS.valu
 
 @cache
 def grammar(splitter: str) -> Grammar:
-    """The grammar of a splitter, one of `SPLITTERS`.
-
-    Raises:
-        InputError: its wheel is not installed.
-    """
+    """The grammar of a splitter, one of `SPLITTERS`."""
     from tree_sitter import Language, Parser, Query  # imported only to cut a file: `ask` loads no parser
 
     module, function, names, whole = _GRAMMARS[splitter]
-    try:
-        language = Language(getattr(import_module(module), function)())
-    except ModuleNotFoundError as error:
-        package = module.replace("_", "-")
-        hint = f"pip install {package}"
-        raise InputError.described(f"the package {package}", "none", f"grammar of {splitter}", hint=hint) from error
+    language = Language(getattr(import_module(module), function)())
     query = Query(language, "\n".join(QUERIES.joinpath(f"{name}.scm").read_text(encoding="utf-8") for name in names))
     return Grammar(Parser(language), query, _MOST_BYTES.get(splitter), whole)
 

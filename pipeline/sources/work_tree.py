@@ -135,7 +135,8 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     """Path, bytes (at most one more than the limit) and modification time (microseconds) of a file; None, with the reason
     counted, if it is skipped.
     """
-    if not file_kind(raw.decode("utf-8", "replace")).text_by_name and not raw.endswith(b"/"):
+    kind = file_kind(raw.decode("utf-8", "replace"))
+    if not kind.text_by_name and not raw.endswith(b"/"):
         report.skip("not text by name", at=raw.decode("utf-8", "replace"))
         return None
     if (found := file_at(root, raw, report)) is None:
@@ -143,7 +144,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     path, status = found
     try:
         with FileIO(f"{root}/{path}") as opened:
-            return path, opened.read(options.limit_at(path) + 1), status.st_mtime_ns // 1_000
+            return path, opened.read(options.limit(kind) + 1), status.st_mtime_ns // 1_000
     except (OSError, ValueError):
         report.skip("not readable", at=path)
         return None
