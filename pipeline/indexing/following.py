@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from ...nodes.errors import InputError
 from ..config.opening import corpus_of, head_of
@@ -87,18 +89,14 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
     if file is None or not request.paths or request.read:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
-    seen = files and [files, head_of(settings)]
+    seen = [files, head_of(settings)] if files else None
     with suppress(OSError):
         make_folders(file.parent)
         with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
             kept = [
                 each for each in imports(settings) if not _replaced(each[1], made) or each[0] != settings["project"]
             ]
-            rows = [
-                {"project": project, **asdict(each), "seen": last}
-                for project, each, last in (*kept, (settings["project"], made, seen))
-            ]
-            write_atomic(file, json.dumps(rows, default=str).encode())
+            write_atomic(file, _followed().dump_json([*kept, (settings["project"], made, seen)]))
 
 
 def _replaced(before: IndexRequest, after: IndexRequest) -> bool:
@@ -165,14 +163,13 @@ def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, A
 
 
 def _other_trees(settings: Settings, folder: Path) -> list[str]:
-    found: list[tuple[str, Git]] = []
-    with suppress(KeyError, TypeError, ValueError):
-        rows = [row for row in _rows(settings) if settings["project"] in (None, row["project"])]
-        read = [(Path(path), row["source"], row["history"]) for row in rows for path in row["paths"]]
-        for path, name, history in read if len(read) > 1 else ():
-            with suppress(InputError):  # no repository, or one that Git refuses
-                git = Git(path)
-                found.append((git.source_id(name) if history else f"workspace:{name or path.name}", git))
+    found = list[tuple[str, Git]]()
+    mine = [request for project, request, _ in imports(settings) if settings["project"] in (None, project)]
+    read = [(path, request) for request in mine for path in request.paths]
+    for path, request in read if len(read) > 1 else ():
+        with suppress(InputError):  # no repository, or one that Git refuses
+            git, name = Git(path), request.source
+            found.append((git.source_id(name) if request.history else f"workspace:{name or path.name}", git))
     here = work_tree_root(folder)
     own = {git.repository for _, git in found if git.root == here}
     return sorted({glob.escape(source) for source, git in found if git.root != here and git.repository in own})
@@ -217,24 +214,14 @@ def file_of(settings: Settings) -> Path | None:
     return None
 
 
-def _rows(settings: Settings) -> list[dict[str, Any]]:
-    """What `remember` wrote.
-
-    Raises:
-        KeyError, TypeError, ValueError: on use, too, if it is no such file.
-    """
-    file = file_of(settings)
-    return [] if file is None or not file.is_file() else json.loads(file.read_bytes())
-
-
-def imports(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str] | None]]:
+def imports(settings: Settings) -> list[tuple[str, IndexRequest, list[str | None] | None]]:
     """Projects and imports that the corpus follows, and the state of their files and of the corpus after the last one."""
-    with suppress(KeyError, TypeError, ValueError):  # a file that cannot be read follows nothing
-        for row in _rows(settings):
-            chosen: dict[str, Any] = row["selection"]
-            selection = Selection(
-                tuple(chosen["exclude"]), tuple(chosen["include"]), chosen["git"], chosen["submodules"]
-            )
-            paths = tuple(map(Path, row["paths"]))
-            request = IndexRequest(paths=paths, history=row["history"], source=row["source"], selection=selection)
-            yield row["project"], request, row["seen"]
+    file = file_of(settings)
+    with suppress(FileNotFoundError, ValueError):  # a file that cannot be read follows nothing
+        return [] if file is None else _followed().validate_json(file.read_bytes())
+    return []
+
+
+@cache
+def _followed() -> TypeAdapter[list[tuple[str, IndexRequest, list[str | None] | None]]]:
+    return TypeAdapter(list[tuple[str, IndexRequest, list[str | None] | None]])
