@@ -266,6 +266,17 @@ def test_what_is_left_out_is_counted(stream: Stream) -> None:
     assert (report.read, report.complete_sources) == (1, {"git:shop"})
 
 
+def test_a_partial_clone_is_read_as_far_as_it_goes(stream: Stream, tmp_path: Path) -> None:
+    stream.commit({"a.md": "# A\n\nOld words.\n"})
+    stream.commit({"a.md": "# A\n\nNew words.\n", "b.md": "# B\n\nText.\n"}, time=10)
+    git(stream.write(), "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", "--filter=blob:none", stream.repo.as_uri(), "clone")
+    report = SourceReport()
+    rows = read(tmp_path / "clone", report=report)
+    assert {row["text"] for row in rows.to_pylist()} == {"# A\n\nNew words.\n", "# B\n\nText.\n"}
+    assert report.skipped == {"blob not in the repository": 1}
+
+
 def test_rows_have_the_trust_columns_of_files(stream: Stream) -> None:
     stream.commit(
         {"a.py": function("f"), "AGENTS.md": "# Rules\n\nBe kind.\n", "run.log": "Traceback\n", "uv.lock": "x = 1\n"}

@@ -278,13 +278,16 @@ class Git:
 class Blobs:
     """Blobs by id from one `cat-file --batch`, one request at a time.
 
-    Note: in a partial clone, git ends at a blob that was not fetched; it is then started again, and asked for no other one.
+    Note: in a partial clone, which has a pack of a promisor, git would end at a blob that was not fetched.
     """
 
     def __init__(self, git: Git) -> None:
         self._git = git
         self._command = git._started(("cat-file", "--batch"))
         self._known: frozenset[bytes] | None = None
+        if any((git.repository / "objects" / "pack").glob("*.promisor")):
+            listed = git.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+            self._known = frozenset(listed.split())
 
     def get(self, blob: str, limit: int) -> bytes | None:
         """The blob's bytes, truncated after `limit` + 1; None if the repository lacks it.
@@ -302,13 +305,7 @@ class Blobs:
             asked.flush()
         header = output.readline().split()
         if not header:
-            if self._known is not None:
-                self._git._ended(self._command, b"", set())
-            self.end()
-            listed = self._git.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
-            self._known = frozenset(listed.split())
-            self._command = self._git._started(("cat-file", "--batch"))
-            return self.get(blob, limit)
+            self._git._ended(self._command, b"", set())
         if len(header) != 3:
             return None
         size = int(header[2])
