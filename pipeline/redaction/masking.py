@@ -133,9 +133,9 @@ def without_keys_over_rows(texts: pa.Array, documents: Callable[[], pa.Array]) -
     if not len(edges) or len(texts) < 2:
         return texts
     document = documents().to_numpy()
-    masked: dict[int, bytes] = {}
+    order, masked = np.argsort(document, kind="stable"), dict[int, bytes]()
     for number in np.unique(document[edges]):
-        rows = np.flatnonzero(document == number)
+        rows = order[slice(*np.searchsorted(document, (number, number + 1), sorter=order))]
         own = texts.take(pa.array(rows)).cast(pa.large_binary()).to_pylist()
         found = secrets_in(b"\n".join(row.replace(b"\n", b" ") for row in own))
         keys = [(start, end) for start, end, kind in found if kind == "private-key"]
