@@ -58,7 +58,7 @@ def test_no_setting_of_a_file_is_quoted_that_is_a_secret(tmp_path: Path, text: s
 
 def test_no_key_of_a_preset_is_quoted_that_is_a_secret(tmp_path: Path):
     (tmp_path / "preset.json").write_text(json.dumps({TOKEN: None}))
-    with pytest.raises(InputError, match=r"Expected a value, or null of .* - at preset\.json") as refused:
+    with pytest.raises(InputError, match=r"Expected a value, or none for .* - at preset\.json") as refused:
         fields_in(tmp_path / "preset.json")
     assert TOKEN not in str(refused.value)
 
