@@ -7,7 +7,7 @@ from typing import Any
 
 from haystack import Document, component
 
-from .items import items_of, retrieved
+from .items import items_of
 
 
 @component
@@ -26,7 +26,7 @@ class ScopedRetriever:
     @component.output_types(documents=list[Document], block=str, snapshot_id=str, status=str)
     def run(self, query: str) -> dict[str, Any]:
         """The documents, the block as an alternative to them in a prompt, the snapshot id and the status."""
-        found = retrieved(self.retriever, self.fields, query)
+        found = self.retriever.retrieve({**self.fields, "question": query})
         documents = [
             Document(id=item.evidence_id, content=item.text, meta=dict(item.metadata)) for item in items_of(found)
         ]

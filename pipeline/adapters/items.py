@@ -27,11 +27,6 @@ class Item:
     metadata: Mapping[str, Any]
 
 
-def retrieved(retriever: Any, fields: Mapping[str, Any], question: str) -> Any:
-    """The answer of a `Retriever` to a question with these request fields."""
-    return retriever.retrieve({**fields, "question": question})
-
-
 def items_of(found: Any) -> Iterator[Item]:
     """The items of a retrieval in the order of its block; none if it was refused or nothing was found."""
     texts = {item["citationId"]: item["text"] for item in found.context_block["items"]} if found.block else {}

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 
-from .items import items_of, retrieved
+from .items import items_of
 
 
 class ScopedRetriever(BaseRetriever):
@@ -22,7 +22,7 @@ class ScopedRetriever(BaseRetriever):
     )
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        found = retrieved(self.retriever, self.fields, query)
+        found = self.retriever.retrieve({**self.fields, "question": query})
         return [
             Document(id=item.evidence_id, page_content=item.text, metadata=dict(item.metadata))
             for item in items_of(found)

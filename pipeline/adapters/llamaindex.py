@@ -12,7 +12,7 @@ from typing import Any
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from .items import IN_PROMPTS, items_of, retrieved
+from .items import IN_PROMPTS, items_of
 
 
 class ScopedRetriever(BaseRetriever):
@@ -29,7 +29,7 @@ class ScopedRetriever(BaseRetriever):
         super().__init__(**options)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = retrieved(self._scoped, self._fields, query_bundle.query_str)
+        found = self._scoped.retrieve({**self._fields, "question": query_bundle.query_str})
         return [NodeWithScore(node=_node(item)) for item in items_of(found)]
 
 

@@ -80,8 +80,7 @@ def log(
 
 def _answers(settings: Any, name: str | None, last: int, status: str | None, form: str) -> tuple[Any, str]:
     from ..reading.across_runs import latest
-    from ..reading.reports import events_of
-    from ..views.context_actions import actions_of, as_csv
+    from ..reading.reports import actions_of, as_csv, events_of
 
     make = {"text": lambda _, rows: rows, "events": events_of, "csv": actions_of}[form]
     listed = latest(settings, name, status=status, last=last, make=make)

@@ -108,14 +108,11 @@ def draw(tuning: Tuning, path: Path) -> None:
     """
     figure: Any = package("matplotlib.figure", "--picture").Figure(figsize=(8, 4), layout="constrained")
     table = tuning.held_out()
-    axes = figure.subplots()
-    labels = [f"{row['metric']}\n{row['collection']}" for row in table.to_dict("records")]
-    for shift, name in ((-0.2, DEFAULT), (0.2, FITTED)):
-        bars = axes.bar(np.arange(len(table)) + shift, table[name], width=0.4, label=name)
+    means = table.set_index(table["metric"] + "\n" + table["collection"])[[DEFAULT, FITTED]]
+    title = "Questions that were left out of the fit"
+    axes: Any = means.plot.bar(ax=figure.subplots(), rot=0, ylim=(0, 1), xlabel="", title=title)
+    for bars in axes.containers:
         axes.bar_label(bars, fmt="%.3f", fontsize=8)
-    axes.set_xticks(range(len(table)), labels, fontsize=8)
-    axes.set(title="Questions that were left out of the fit", ylim=(0, 1))
-    axes.legend(frameon=False)
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:

@@ -28,6 +28,7 @@ from ..contracts.why import why_not
 from ..engines.shards import by_request
 from ..maintenance.doctor import examine
 from ..reading.grants import corpus_facts
+from ..reading.reports import actions_of, as_csv
 from ..reading.snapshots import audited_projects, readable_snapshots
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
@@ -36,7 +37,6 @@ from ..runs.parts import VIEWS
 from ..runs.replay import Replay
 from ..runs.run import Run
 from ..servers.renderings import FORMS, Rendering, Shown, answer_values
-from ..views.context_actions import actions_of, as_csv
 
 Surfaces = dict[str, str]
 

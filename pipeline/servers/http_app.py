@@ -25,7 +25,6 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 
 from ...nodes.errors import InputError
@@ -90,33 +89,13 @@ def _body_schema(schema: Any) -> dict[str, Any]:
 
 
 _ASKED = schema_of(RetrievalRequest)
-_FORMATS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The snapshot in this format.",
-        "content": {
-            "application/json": {},
-            "text/plain": {"schema": {"type": "string"}},
-            "text/markdown": {"schema": {"type": "string"}},
-            "text/html": {"schema": {"type": "string"}},
-        },
-    }
-}
 
 
-def _digits(value: Any) -> Any:
-    """Accepts decimal digits only: not `+5`, ` 5`, `1_0` or `5.0`."""
-    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
-        raise ValueError("digits alone")
-    return value
-
-
-DIGITS = BeforeValidator(_digits)
-_EXPLAINED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "model": Envelope,
-        "content": {"text/plain": {"schema": {"type": "string"}}, "text/markdown": {"schema": {"type": "string"}}},
-    }
-}
+def _formats(**model: Any) -> dict[int | str, dict[str, Any]]:
+    """What the interface says of an answer that is JSON or text."""
+    texts = {f"text/{kind}": {"schema": {"type": "string"}} for kind in ("plain", "markdown", "html")}
+    content = texts | {"application/json": {}}
+    return {200: {"description": "The snapshot in this format.", "content": content, **model}}
 
 
 @ROUTER.post(
@@ -158,7 +137,7 @@ async def recall_xray(
     q: Annotated[str, Query(description="the question")],
     session: Annotated[str | None, Query(description="the session of the request")] = None,
     namespace: Annotated[str | None, Query(description="narrows to one namespace")] = None,
-    budget: Annotated[int | None, DIGITS, Query(ge=1, description="characters of the block")] = None,
+    budget: Annotated[int | None, Query(ge=1, description="characters of the block")] = None,
 ) -> Response:
     """Ask, and show why each item surfaced: the x-ray of document 002."""
     found, _ = await _done(request, lambda: asker.recall_xray(q, session, namespace, budget))
@@ -167,8 +146,8 @@ async def recall_xray(
     return answer
 
 
-@ROUTER.get("/v1/recall/explain", responses=_EXPLAINED, operation_id="recall_explain")
-@ROUTER.get("/engram/v1/recall/explain", responses=_EXPLAINED, operation_id="engram_recall_explain")
+@ROUTER.get("/v1/recall/explain", responses=_formats(model=Envelope), operation_id="recall_explain")
+@ROUTER.get("/engram/v1/recall/explain", responses=_formats(model=Envelope), operation_id="engram_recall_explain")
 async def recall_explain(
     request: Request,
     asker: Asker,
@@ -198,14 +177,14 @@ async def snapshots(
     run: Annotated[str | None, Query(description="of this run")] = None,
     status: Annotated[str | None, Query(description="of this status")] = None,
     last: Annotated[
-        int, DIGITS, Query(ge=1, le=MOST_LISTED, description="maximum number of snapshots; the latest are listed")
+        int, Query(ge=1, le=MOST_LISTED, description="maximum number of snapshots; the latest are listed")
     ] = 100,
 ) -> Response:
     """List the snapshots that you may read, oldest first."""
     return _json(await _done(request, lambda: asker.snapshots(run, status, last)))
 
 
-@ROUTER.get("/v1/snapshots/{snapshot_id}", responses=_FORMATS)
+@ROUTER.get("/v1/snapshots/{snapshot_id}", responses=_formats())
 async def snapshot(
     request: Request,
     asker: Asker,
