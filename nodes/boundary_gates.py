@@ -48,8 +48,7 @@ from .tables import (
 )
 from .walls.first_wall import CONTRACT_COLUMNS, SegmentColumns, columns_of_frame, first_stops
 from .walls.gates import GATES, NUMBER
-from .walls.moments import Moments
-from .walls.time_gates import time_codes
+from .walls.time_gates import Moments, time_codes
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _CLOCK = {"as_of": OPEN_START, "window_start": OPEN_START, "window_end": OPEN_END}

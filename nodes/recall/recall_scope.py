@@ -34,8 +34,7 @@ from ..columns.keys import (
 from ..columns.ragged import starts_of
 from ..frames import OPEN_START, PostingIndex, RowIndex, SegmentPostings, key_hashes, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
-from ..walls.moments import Moments
-from ..walls.time_gates import ContractClock, distinct_clocks
+from ..walls.time_gates import ContractClock, Moments, distinct_clocks
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]

@@ -3,6 +3,5 @@
 - `gate`: the definition of a gate; `gates`: every gate as one object, and the one list of them, in order
 - `gate_order`: the gates of a run in order, including those of plugins
 - `first_wall`: access and visibility gates over the distinct words of a segment; `time_gates`: time, as a predicate
-- `moments`: what rows show at an instant, kept between two of their times
 - `second_wall`: every gate again, from contract and stored row alone
 """

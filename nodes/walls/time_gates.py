@@ -1,8 +1,9 @@
 """Time as a predicate: which rows pass the time gates under which clock, and the placement that decides.
 
 Reads contracts and a RowIndex. Gives `ContractClock`, the time bounds of requests, which judges (clock, row) pairs or
-every row under some clocks, so that ten thousand different `as_of` cost only their pairs, not row sets. Intervals are
-half-open: a text recorded at `as_of` counts, one superseded at `as_of` does not.
+every row under some clocks, so that ten thousand different `as_of` cost only their pairs, not row sets; and `Moments`,
+the instants between which a set of rows changes. Intervals are half-open: a text recorded at `as_of` counts, one
+superseded at `as_of` does not.
 
 A row passes if one placement does: alive at `as_of` (recorded, not yet superseded or deleted) and, where the row has no
 event time, recorded inside the window. A row without a placement was never recorded.
@@ -153,3 +154,22 @@ def _pairs(row_index: RowIndex, rows: Int, as_of: Any, start: Any, end: Any, his
         passes &= ~stopped
     placed = counts.nonzero()[0]
     return _Pairs(at - first[of], placed, (counts.cumsum() - counts)[placed], stops, passes)
+
+
+class Moments:
+    """The moments of some frame rows: what passes the time gates changes only at the times that rows have."""
+
+    def __init__(self, rows: Int, index: RowIndex) -> None:
+        starts = index.placement_starts
+        placed = expand_ranges(starts[rows], starts[rows + 1] - starts[rows])
+        times = [column[rows] for column in (index.valid_from, index.valid_until, index.event_time)]
+        times += [column[placed] for column in (index.recorded, index.superseded, index.deleted)]
+        self._times = np.unique(np.concatenate(times))
+
+    def at(self, bounds: Int) -> Int:
+        """The moment of each clock, int64[2 x bounds, clocks], of its time bounds, int64[bounds, clocks].
+
+        Rows show the same at clocks of equal moments, if both or neither of these show superseded text.
+        """
+        # The number of times before each bound, and up to it: equal for bounds that compare alike with every time.
+        return np.concatenate([self._times.searchsorted(bounds, side) for side in ("left", "right")])
