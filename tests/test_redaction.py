@@ -160,9 +160,6 @@ def test_a_secret_is_masked_to_the_end_of_its_value(text: str, value: str) -> No
     assert MASK.sub("#", redact_text(text.format(value))) == text.format("#")
 
 
-"""What comes before a repeated unit, the unit, and what comes behind it."""
-
-
 def test_spans_are_byte_ranges_of_the_masks_in_the_masked_text() -> None:
     texts = pa.array(
         [f"schlüssel {SECRETS['github-token']} und {SECRETS['google-key']}", None, "nichts"], pa.large_string()
