@@ -31,7 +31,9 @@ Row = Mapping[str, Any]
 class _Part(BaseModel):
     """A part that is read from columns, and written under the document's names."""
 
-    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel), validate_by_name=True)
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(serialization_alias=to_camel), validate_by_name=True, defer_build=True
+    )
 
     def written(self) -> dict[str, Any]:
         return self.model_dump(by_alias=True)
