@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.facts.fact_matching import names_field
 from scoped_retrieval.nodes.tables import CONTRACTS, FACT_CHECKS, STRUCTURED_FACTS
-from scoped_retrieval.pipeline.reading.verify_facts import verify_facts
+from scoped_retrieval.pipeline.reading.answers import verify_facts
 from selection_line import CONTRACT, line
 
 RECORD: dict[str, Any] = {

@@ -17,8 +17,7 @@ import pytest
 from portfolio import NOW, PORTFOLIO, VARIABLES, asked, cited, indexed
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.reading.answers import logged_answers, store_report, verify_answer
-from scoped_retrieval.pipeline.reading.verify_facts import verify_facts
+from scoped_retrieval.pipeline.reading.answers import logged_answers, store_report, verify_answer, verify_facts
 from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 

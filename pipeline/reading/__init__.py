@@ -5,6 +5,6 @@
 - `access`: one run or snapshot, or the refusal; `across_runs`: several runs, with damaged ones reported separately
 - `present_rights`: what of a snapshot may still be read; `reports`: a run or snapshot as a whole; `model_turns`: a model
   request's context
-- `answers` and `verify_facts`: answers checked against snapshots
+- `answers`: checked against snapshots and records
 - `verification`; `auditing`: executing the line again
 """

@@ -5,38 +5,45 @@ report.ok, report.findings, report.facts
 store_report(store, report, answer, principal="ana", at=now)
 
 Note: `facts` compares every value, right or wrong, with the records if the contract looked records up; `findings` lists
-only what an answer must not say. Nothing is corrected: the record's value is reported next to it.
+only what an answer must not say. Nothing is corrected: the record's value is reported next to it (S1.31, C27). A key that
+the snapshot's contract did not admit is reported like one that does not exist: `unknown_key`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ...nodes.answers.answer_checks import Shown, answer_findings, places_of
 from ...nodes.errors import StoreError
+from ...nodes.facts.fact_matching import Subjects, findings
+from ...nodes.facts.fact_values import NO_SHORT_MONTH
 from ...nodes.rendering import MARGIN, shows_text
+from ...nodes.tables import CONTRACTS, STRUCTURED_FACTS
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..runs import Replay, Run, Runs, replay
 from .access import audience_of, open_run, readable_replay
 from .across_runs import read_each
 from .snapshots import readable
-from .verify_facts import FactFinding, verify_facts
 
 __all__ = [
     "AnswerReport",
+    "FactFinding",
     "answer_report",
     "answers_of",
     "logged_answers",
     "store_report",
     "verify_answer",
+    "verify_facts",
     "visible_items",
 ]
 
@@ -57,6 +64,47 @@ _ON_RECORD = {
     "match": "as on record",
 }
 """Texts for findings of facts, worst first."""
+
+
+@dataclass(frozen=True)
+class FactFinding:
+    """The finding for one value of an answer; `canonical`, `field` and `locator` are None if no record has a value for
+    it.
+    """
+
+    value: str
+    kind: str
+    finding: str
+    canonical: str | None
+    field: str | None
+    record_id: str | None
+    locator: str | None
+
+
+def verify_facts(answer: str, tables: Mapping[str, pa.Table]) -> list[FactFinding]:
+    """Findings of every date, id, amount and named number in an answer, by value.
+
+    `tables` are those of one request, `contracts` and `structured_facts` with texts in place: `Retrieval.tables`, or those
+    of a stored snapshot.
+    """
+    contracts, facts = tables[CONTRACTS.name], tables[STRUCTURED_FACTS.name].combine_chunks()
+    nothing = pa.nulls(1, pa.string())
+    # Each sentence is judged on its own, as a line of evidence is.
+    sentences = re.sub(rf"(?<=[.!?]){NO_SHORT_MONTH} (?=\S)", "\n", answer)
+    # A request that searches the folders of one engagement is about that engagement.
+    about = pa.array(["/".join(contracts["search_paths"][0].as_py() or ()) or None], pa.string())
+    subject = Subjects(np.zeros(1, dtype=np.int64), pa.array([sentences], pa.large_string()), about, nothing)
+    found = findings(subject, facts, np.zeros(facts.num_rows, dtype=np.int64), all_records=True)
+    rows = [*facts.to_pylist(), dict.fromkeys(STRUCTURED_FACTS.columns)]  # the last one is that of no fact
+    return [
+        FactFinding(
+            one.value,
+            one.kind,
+            one.finding,
+            *(rows[one.fact][name] for name in ("value", "field", "evidence_id", "locator")),
+        )
+        for one in found
+    ]
 
 
 @dataclass(frozen=True)
