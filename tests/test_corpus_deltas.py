@@ -22,14 +22,6 @@ def column(corpus: Corpus, name: str) -> dict[str, Any]:
     return dict(zip(*(corpus.frame().evidence[each].to_pylist() for each in ("text", name)), strict=True))
 
 
-def test_a_generation_keeps_the_descriptions_it_had(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path)
-    first = corpus.generation
-    corpus.append(import_rows({**ROWS[0], "zone": "private"}), now=day(2))
-    assert column(Corpus.open(tmp_path, first), "zone")["one"] is None
-    assert column(Corpus.open(tmp_path), "zone")["one"] == "private"
-
-
 def test_what_described_an_erased_row_is_erased_with_it(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path)
     corpus.append(import_rows({**ROWS[0], "domain": "zebrafink"}, {**ROWS[1], "domain": "kept"}), now=day(2))

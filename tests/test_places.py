@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, place_of
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
@@ -75,3 +77,14 @@ def test_a_bucket_that_is_not_there_is_named(s3: str):
     for call in (lambda: (place / "CURRENT").read_bytes(), lambda: (place / "x").write_bytes(b"1"), place.is_dir):
         with pytest.raises(StoreError, match="Expected a bucket, got none - at s3://nothing"):
             call()
+
+
+def test_a_store_that_overwrites_what_it_should_create_takes_no_corpus(tmp_path: Path):
+    class Overwriting(FailingStore):
+        def pipe_file(self, path: str, data: bytes, mode: str = "overwrite") -> None:
+            self._store.pipe_file(path, data)
+
+    place = Overwriting().at(f"locks/{tmp_path.name}")
+    with pytest.raises(StoreError, match="Expected a store that creates an object once"):
+        Corpus.create(place)
+    assert place.files() == []

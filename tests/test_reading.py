@@ -15,7 +15,7 @@ from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import replayed
 from scoped_retrieval.pipeline.reading.across_runs import last_of_session, snapshot_named
-from scoped_retrieval.pipeline.reading.verification import verified
+from scoped_retrieval.pipeline.reading.reports import verified
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 ASKED = {"question": "default role", "purpose": "explain-code", "project": "shop"}

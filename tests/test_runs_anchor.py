@@ -12,7 +12,7 @@ import pytest
 from scoped_retrieval.nodes.errors import VerificationError
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.reading.verification import verified
+from scoped_retrieval.pipeline.reading.reports import verified
 from scoped_retrieval.pipeline.runs import Runs, compact, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
 from scoped_retrieval.pipeline.runs.parts import TEXTS

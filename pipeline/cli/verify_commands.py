@@ -84,7 +84,7 @@ def verify(
 
 
 def _verify_runs(settings: Any, run: str, anchor: str | None) -> int:
-    from ..reading.verification import verified
+    from ..reading.reports import verified
 
     report = verified(settings, run or None, anchor=anchor)
     counts = Counter(problem for one in report["runs"] for problem in _problems(one))
