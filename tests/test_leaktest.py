@@ -203,7 +203,7 @@ def test_a_list_that_tells_of_rows_out_of_scope_is_found(
 
 
 BROKEN: dict[str, tuple[Plant, str, str]] = {
-    "corpus-wide statistics": (faults.corpus_wide_lengths, "another answer", "open"),
+    "corpus-wide statistics": (faults.corpus_wide_document_frequency, "another answer", "open"),
     "dropped path denial": (faults._without(NUMBER["path_deny"]), "a canary", "bounded"),
     "dropped level": (faults._without(NUMBER["level"]), "a canary", "guided"),
     "walks through withheld rows": (faults.walks_through_withheld_rows, "another answer", "guided"),
