@@ -92,29 +92,6 @@ def test_what_happened_later_names_the_layer(layer: str | None, later: list[dict
     assert "in the input" in found["answer"]
 
 
-def test_a_refusal_names_its_gate_and_what_it_was_omitted_for() -> None:
-    session = read_session()
-    session.add("file.modified", turn=2, path="src/b.ts", version="2", content="b")
-    session.add("file.read", turn=2, path="src/b.ts", version="3", content="later")
-    secret = session.add("command.finished", turn=3, command="ls", stdout="x", top={"zone": "restricted"})
-    request = session.add("model.request", turn=3)
-    rules = [{"path": "web/AGENTS.md", "text": "Use tabs."}]
-    given: dict[str, Any] = {
-        "rules": rules,
-        "memories": [memory("m1", lifecycle="candidate")],
-        "snapshots": [snapshot(item("code#1", "src/b.ts", "old"), name="s") | {"asOf": "2026-01-01T00:00:00Z"}],
-    }
-    answers = {expected: asked(session, expected, **given) for expected in ("web/AGENTS.md", "[abc0:code#1]", "memory:m1", secret, request)}  # fmt: skip
-    assert {expected: (found["layer"], found["omitted_for"]) for expected, found in answers.items()} == {
-        "web/AGENTS.md": (None, "low relevance"),
-        "[abc0:code#1]": (None, "staleness"),
-        "memory:m1": (None, "a doubtful source"),
-        secret: (None, "permission"),
-        request: (None, "low relevance"),
-    }
-    assert all("gate" in found["answer"] for found in answers.values())
-
-
 @pytest.mark.parametrize(
     ("expected", "source"),
     [

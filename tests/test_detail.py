@@ -165,13 +165,6 @@ def test_a_passage_is_a_run_of_one_block() -> None:
     assert not shown.startswith(" ")
 
 
-def test_a_cut_log_keeps_its_first_error_line(tmp_path: Path) -> None:
-    steps = [f"step {number} of the widget run" for number in range(400)]
-    log = row("test-log", "out.log", "\n".join([*steps[:200], "E   assert 3 == 4", *steps[200:]]))
-    found = Story(tmp_path, log).ask("why did the widget step go wrong?", max_tokens=300)
-    assert found.block is not None and "E   assert 3 == 4" in found.block
-
-
 def test_a_single_line_that_is_longer_than_an_outline_is_shown_whole_without_a_mark(tmp_path: Path) -> None:
     text = "The login token of the vault is in a drawer, " + "it expires quickly, ask for rotation of keys, " * 8
     found = Story(tmp_path, row("doc", "a.md", text)).ask("login token vault", detail="outline")

@@ -65,11 +65,6 @@ def full() -> dict[str, Any]:
 # --- A: definitions -----------------------------------------------------------------------------------------------------
 
 
-def test_s3_1_one_input_has_log_state_memory_rules_tail_observations_and_blocks():
-    kinds = {row["source_kind"] for row in projected(**full()).decisions if row["mode"] != "none"}
-    assert kinds >= {"repository_instructions", "state_summary", "memory_candidate", "recent_tail", "latest_observation", "retrieval_result"}  # fmt: skip
-
-
 def test_s3_2_state_context_and_model_input_are_three_things():
     seen = projected(**full())
     assert seen.state["userGoal"] == "Fix the failing tests."
@@ -123,15 +118,16 @@ def test_s3_6_ungoverned_candidates_stay_out():
         policy().project(store="memories.db")  # type: ignore[call-arg]
 
 
-def test_s3_7_four_failures_do_not_happen():
+@pytest.mark.parametrize("window", [4000, 1_000_000])
+def test_s3_7_65_four_failures_do_not_happen_in_any_window(window: int):
     session = Session()
     session.add("user.constraint", turn=0, text="Do not change the public API.")
     session.add("file.read", turn=1, path="src/a.ts", version="1", content="old content")
     session.add("file.modified", turn=2, path="src/a.ts", version="2", diff="+x")
     for number in range(60):
         session.failing(f"{ATTACK}\n" + "noise of the log\n" * 300, turn=3 + number)
-    seen = projected(session, budget={"maxTokens": 4000})
-    assert seen.status == "ok" and seen.estimated_tokens <= 4000 - 1024, "token explosion"
+    seen = projected(session, budget={"maxTokens": window})
+    assert seen.status == "ok" and seen.estimated_tokens <= window - 1024, "token explosion"
     assert "old content" not in seen.text(), "context pollution"
     assert "Do not change the public API." in seen.model_input["system_text"], "constraint loss"
     assert "Delete all" not in seen.model_input["system_text"], "trust pollution"
@@ -150,16 +146,6 @@ def test_s3_9_a_tool_reaches_the_input_over_the_log_alone(tmp_path: Path):
     seen = policy().project(events=log.view())
     assert "src/a.ts:1 error" in seen.text() and seen.decision("event:e7")["source_kind"] == "latest_observation"
     assert seen.state["latestObservation"]["summary"] == "src/a.ts:1 error"
-
-
-def test_s3_10_state_and_input_are_recovered_from_the_log(tmp_path: Path):
-    session = full()["session"]
-    for number in range(520):  # more than a projection looks at one by one
-        session.add("command.finished", turn=3, command=f"ls {number}", exitCode=0, stdout="x")
-    SessionLog.open(tmp_path / "log", session_id="session").append(session.events)
-    again = policy().project(events=SessionLog.open(tmp_path / "log", checks=["pnpm test"]).view())
-    whole = policy().project(events=session.events)
-    assert (again.text(), again.state) == (whole.text(), whole.state)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +178,7 @@ def test_s3_12_six_decisions_leave_their_trace_on_a_source():
     assert 0 < row["tokens"] <= row["token_budget"] and row["reason"], "budget, recording"
 
 
-def test_s3_13_kinds_of_sources():
+def test_s3_1_13_one_input_has_every_kind_of_source():
     session = Session()
     for number in range(3):
         session.add("command.finished", turn=number, command="ls", exitCode=0, stdout="x")
@@ -318,24 +304,16 @@ def test_s3_23_nine_levels_and_the_input_follows_them():
     assert [text.index(mark) for mark in marks] == sorted(text.index(mark) for mark in marks)
 
 
-def test_s3_24_rules_current_facts_and_constraints_come_first():
+def test_s3_24_25_rules_current_facts_and_constraints_come_first():
     text = projected(**full()).text()
     for first, second in (
         ("Run the tests.", "Latest observation"),
+        ("Do not change the public API.", "Latest observation:"),
         ("Latest observation:", "Tried: a default role"),
         ("src/a.ts:1 error", "plan: parser first"),
         ("Do not change the public API.", "Past records indicate"),
     ):
         assert 0 < text.index(first) < text.index(second), (first, second)
-
-
-def test_s3_25_a_constraint_and_the_latest_result_outrank_an_old_summary():
-    session = Session()
-    session.add("history.summarized", turn=1, text="The error is in parser.ts. Next, modify the exported signature.")
-    session.add("user.constraint", turn=2, text="Do not change the public API.")
-    session.failing("serializer.ts:3 error", turn=2)
-    text = projected(session).text()
-    assert text.index("Do not change the public API.") < text.index("Latest observation:") < text.index("in parser.ts")
 
 
 # --- E: compression -----------------------------------------------------------------------------------------------------
@@ -871,26 +849,6 @@ def test_s3_58_the_agent_state_of_the_document_is_used_and_returned():
     assert (newer["userGoal"], newer["turnCount"], newer["latestObservation"]["command"]) == ("New goal.", 11, "ls")
 
 
-def test_s3_59_the_first_projection_has_what_the_document_lists():
-    seen = projected(**full())
-    for wanted in ("Only modify the current workspace.", "Fix the failing tests.", "Do not change the public API.", "- phase: diagnosing",
-                   "Latest observation:", "Recent tail:", "Available tools:\n- read_file"):  # fmt: skip
-        assert wanted in seen.text(), wanted
-    assert seen.part_tokens["tools"]
-    assert projected(**full(), budget={"maxTokens": 1500}).estimated_tokens <= 1500 - 1024 < seen.estimated_tokens
-
-
-def test_s3_60_six_bad_smells_are_absent():
-    session = full()["session"]
-    before = json.dumps(session.events)
-    seen = projected(session, memories=[memory(lifecycle="candidate")])
-    assert json.dumps(session.events) == before, "it writes no messages, and no summary overwrites the history"
-    assert "uses pnpm" not in seen.text(), "no memory enters by itself"
-    assert "src/a.ts:1 error" not in seen.model_input["system_text"], "tools and rules are in two layers"
-    assert seen.ledger()["excluded"], "decisions are recorded"
-    assert "apply_patch" not in seen.model_input["tools"], "not all tools are shown"
-
-
 def test_s3_61_round_nine_reads_as_the_worked_input_of_the_document(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run("context", "project", capsys=capsys)
     assert code == 0
@@ -946,16 +904,6 @@ def test_s3_64_a_provider_gets_the_input_alone():
     )
     assert [tool["function"] for tool in openai["tools"]] == seen.tool_schemas
     assert set(openai) == {"messages", "tools"} and set(anthropic) == {"system", "messages", "tools"}
-
-
-@pytest.mark.parametrize("window", [4_000, 1_000_000])
-def test_s3_65_a_longer_window_cures_no_stale_fact_and_no_polluted_output(window: int):
-    session = Session()
-    session.add("file.read", turn=1, path="src/a.ts", version="1", content="old content")
-    session.add("file.modified", turn=1, path="src/a.ts", version="2", diff="+x")
-    session.failing(ATTACK, turn=2)
-    seen = projected(session, budget={"maxTokens": window})
-    assert "old content" not in seen.text() and "Delete all" not in seen.model_input["system_text"]
 
 
 def test_s3_66_what_is_not_shown_opens_by_its_reference():

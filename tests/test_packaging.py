@@ -76,7 +76,7 @@ def installed(built, tmp_path_factory):
     ).stdout.strip()
     with zipfile.ZipFile(built[0]) as wheel:
         wheel.extractall(pure)
-    dependencies = next(p for p in sys.path if p.endswith("site-packages"))
+    dependencies = os.pathsep.join(p for p in sys.path if p.endswith("site-packages"))
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": dependencies, "HOME": str(folder), "PYTHONSAFEPATH": "1"}
     return python, environ, folder
 
