@@ -1,4 +1,4 @@
-"""Document 003, item by item: every test is named for the item of the document that it checks (S3.1 to S3.71)."""
+"""Document 003, item by item: a test is named for the items that it checks; `capabilities.md` names where others are shown."""
 
 from __future__ import annotations
 

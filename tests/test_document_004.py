@@ -1,19 +1,28 @@
-"""Document 004's interface over the project's own line: the store, ingestion, seven stages, and `retrieve`."""
+"""Document 004: its interface over the project's own line, the names of its types, and an answer for every word of its lists."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from model_server import ModelServer, model_server
-from role_world import overlay
+from role_world import NOW, asked, overlay
 from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
+from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
+from scoped_retrieval.pipeline.config.policies import roles as overlays
 from scoped_retrieval.pipeline.encoders.openai_encoder import PROBE
+from scoped_retrieval.pipeline.views import bundle as models
+from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle, packet_knowledge
+
+Row = dict[str, Any]
 
 CORPUS: dict[str, Any] = {
     "documents": [
@@ -214,3 +223,191 @@ def test_states_are_told_of_what_retrieve_gives(store):
     assert json.loads(json.dumps(made)) == made
     quiet = {**made, "warnings": []}
     assert [one["state"] for one in knowledge.fallback_decisions(quiet)] == ["healthy"]
+
+
+# --- names
+
+FIELDS = {
+    "RetrievalBundle": "version role_id query summary selected rejected provenance warnings diagnostics",
+    "QueryTrace": "task_text packet_context_summary? lexical_query semantic_query applied_overlay_rules applied_filters generated_at",
+    "AppliedFilter": "field op value",
+    "RetrievalSummary": "total_candidates selected_count stale_count forbidden_hits trust_tier_breakdown source_breakdown "
+    "rerank_strategy",
+    "RetrievedChunk": "chunk_id document_id source_id source_type title? uri? content content_type scores reasons_selected "
+    "overlay_hits metadata citation",
+    "Scores": "lexical semantic metadata rerank final",
+    "ChunkMetadata": "trust_tier freshness tags applicable_roles? excluded_roles? document_type? domain? version?",
+    "ChunkFreshness": "status updated_at? max_age_days?",
+    "Citation": "reference locator?",
+    "RetrievalDiagnostics": "latency_ms candidate_pool_size deduped_count dropped_forbidden_count dropped_stale_count "
+    "lanes_unavailable?",
+    "PacketKnowledge": "retrieval_bundle status",
+    "EvidenceProvenance": "source_id document_id chunk_id trust_tier freshness_status citation_reference",
+    "FallbackDecision": "state action message",
+    "RoleOverlay": "role_id version label mission anti_goals vocabulary source_policy retrieval_policy synthesis_policy "
+    "eval_profile bridge_roles?",
+    "RoleVocabulary": "preferred_terms synonyms boost_phrases suppress_phrases?",
+    "SourcePolicy": "preferred_sources allowed_sources? forbidden_sources? trust_tier_boosts? document_type_boosts? domain_boosts?",
+    "PreferredSource": "pattern reason boost?",
+    "Weights": "lexical semantic metadata rerank",
+    "RetrievalPolicy": "max_selected_chunks weights require_source_diversity? max_chunks_per_source? freshness_max_age_days? "
+    "stale_penalty? role_mismatch_penalty?",
+    "SynthesisPolicy": "prioritize avoid required_evidence_kinds? citation_style?",
+    "EvalProfile": "golden_set_id distinctiveness_checks",
+}
+"""The fields of each type; `?` follows one that may be left out."""
+WORDS = {
+    "ContentType": "paragraph table list code excerpt",
+    "TrustTier": "authoritative preferred general untrusted",
+    "Freshness": "fresh aging stale undated",
+    "RejectionReason": "forbidden_source stale low_score role_mismatch duplicate conflict_downrank budget_cut",
+    "WarningCode": "NO_HIGH_TRUST_MATCH ONLY_SHARED_CORPUS STALE_DOMINANT FORBIDDEN_SOURCE_HIT LOW_DIVERSITY CONFLICTING_EVIDENCE "
+    "SEMANTIC_UNAVAILABLE",  # beside those of the document: its semantic search may fail
+    "TrustPosture": "strong mixed weak",
+    "FreshnessPosture": "fresh mixed stale",
+    "KnowledgeStatus": "strong weak stale conflicted none",
+    "FallbackAction": "continue warn degrade block",
+    "State": "healthy no_overlay no_strong_match stale_dominant forbidden_hit conflicting",
+    "FilterOp": "eq neq in not_in gt lt contains",
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_type_has_the_fields_of_the_document_and_asks_for_those_it_asks_for(name: str) -> None:
+    model = getattr(models, name, None) or getattr(overlays, name)
+    said = [field if info.is_required() else f"{field}?" for field, info in model.model_fields.items()]
+    assert said == FIELDS[name].split()
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_closed_list_has_the_words_of_the_document(name: str) -> None:
+    assert list(get_args(getattr(models, name))) == WORDS[name].split()
+
+
+def test_the_styles_of_citation_are_those_of_the_document() -> None:
+    assert list(CITATION_STYLES.values) == ["inline", "footnote", "bundle_only"]
+
+
+def test_the_arguments_and_defaults_of_retrieve_are_those_of_the_document() -> None:
+    told = inspect.signature(knowledge.retrieve).parameters
+    missing = inspect.Parameter.empty
+    assert {name: one.default for name, one in told.items()} == {
+        "store": missing, "role_id": missing, "task_text": missing, "overlay": None, "packet_context_summary": None,
+        "lexical_only": False, "embedding_model": "nomic-embed-text", "ollama_url": "http://localhost:11434",
+    }  # fmt: skip
+
+
+# --- words: an unused one would be decoration (S4.13)
+
+TWO = [{"entity": e, "source_id": f"docs:{e}", "text": f"The queue is {e}."} for e in ("up", "down")]
+RIVALS = [row | {"conflict_set": "q", "authority": 3} for row in TWO]
+
+
+def rows(**columns: Iterable[Any]) -> list[Row]:
+    """One row about the queue for each value of the columns."""
+    names = list(columns)
+    return [
+        {"entity": str(n), "source_id": f"docs:{n}", "text": f"The queue, part {n}."} | dict(zip(names, values, strict=True))
+        for n, values in enumerate(zip(*columns.values(), strict=True))
+    ]  # fmt: skip
+
+
+def audited(found: Retrieval) -> dict[str, Any]:
+    return bundle({name: found.tables[name].to_pylist() for name in TABLES_READ}, audit=True)
+
+
+def told(*overlays: Mapping[str, Any], **how: Any) -> dict[str, Any]:
+    return audited(asked(*(overlays or [overlay()]), **how))
+
+
+def words(name: str) -> set[str]:
+    return set(WORDS[name].split())
+
+
+REJECTED: dict[str, dict[str, Any]] = {
+    "forbidden_source": {"changes": {"source_policy.forbidden_sources": ["docs:up"]}, "rows": TWO},
+    "role_mismatch": {"rows": [TWO[0], TWO[1] | {"excluded_roles": ["reader"]}]},
+    "duplicate": {"rows": [TWO[0], TWO[1] | {"text": TWO[0]["text"]}]},
+    "conflict_downrank": {"rows": RIVALS, "budget": {"max_tokens": 100}},
+    "budget_cut": {"rows": TWO, "max_items": 1},
+    "stale": {"rows": [TWO[0], TWO[1] | {"valid_until": NOW - timedelta(days=1)}]},
+    "low_score": {"rows": [TWO[0] | {"authority": 3}, TWO[1]], "min_authority": 2},
+}
+
+
+@pytest.mark.parametrize("reason", sorted(words("RejectionReason")))
+def test_every_reason_of_a_rejection(reason: str):
+    how = dict(REJECTED[reason])
+    made = told(overlay(how.pop("changes", {})), **how)
+    disputed = reason == "conflict_downrank"  # the rival that has no room is cut, and the other goes with it
+    assert [one["reason"] for one in made["rejected"]] == [reason, *["budget_cut"] * disputed]
+    assert len(made["selected"]) == (0 if disputed else 1)
+    assert made["summary"]["total_candidates"] == len(made["selected"]) + len(made["rejected"])
+    assert made["diagnostics"]["deduped_count"] == (reason == "duplicate")
+
+
+DAY_AGO = NOW - timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("row", "detail", "reason"),
+    [
+        ({"lifecycle": "revoked"}, "lifecycle_excluded", "low_score"),
+        ({"deleted_at": DAY_AGO}, "deleted", "low_score"),
+        ({"superseded_at": DAY_AGO}, "superseded", "stale"),
+        ({"valid_until": DAY_AGO}, "expired", "stale"),
+    ],
+)
+def test_stale_is_what_is_out_of_date_and_no_other_exclusion(row: dict[str, Any], detail: str, reason: str):
+    states = {"lifecycle": "verified"}
+    made = told(overlay(), rows=[TWO[0] | states, TWO[1] | states | row])
+    assert [(one["detail"], one["reason"]) for one in made["rejected"]] == [(detail, reason)]
+    assert made["diagnostics"]["dropped_stale_count"] == (reason == "stale")
+
+
+WARNED: dict[str, dict[str, Any]] = {
+    "NO_HIGH_TRUST_MATCH": {"rows": TWO},
+    "ONLY_SHARED_CORPUS": {"overlays": (), "role": "anybody"},
+    "STALE_DOMINANT": {"changes": {"retrieval_policy.freshness_max_age_days": 1.0}, "rows": rows(days=(9, 9))},
+    "FORBIDDEN_SOURCE_HIT": REJECTED["forbidden_source"],
+    "LOW_DIVERSITY": {"rows": rows(days=(1, 1, 1))},
+    "CONFLICTING_EVIDENCE": {"rows": RIVALS},
+}
+
+
+# Of a server that is down there is a test above.
+@pytest.mark.parametrize("code", sorted(words("WarningCode") - {"SEMANTIC_UNAVAILABLE"}))
+def test_every_code_of_a_warning(code: str):
+    how = dict(WARNED[code])
+    made = audited(asked(*how.pop("overlays", (overlay(how.pop("changes", {})),)), **how))
+    assert code in {one["code"] for one in made["warnings"]}
+
+
+KNOWN: dict[str, dict[str, Any]] = {
+    "strong": {"rows": rows(authority=(3, 3)), "question": "queue part"},
+    "weak": {"rows": TWO},
+    "stale": {"changes": {"retrieval_policy.freshness_max_age_days": 1.0}, "rows": rows(days=(9, 9), authority=(3, 3))},
+    "conflicted": {"rows": RIVALS},
+    "none": {"rows": TWO, "question": "an unrelated matter"},
+}
+
+
+@pytest.mark.parametrize("status", sorted(words("KnowledgeStatus")))
+def test_every_status_of_knowledge(status: str):
+    how = dict(KNOWN[status])
+    made = told(overlay(how.pop("changes", {})), vectors=status == "strong", **how)
+    assert packet_knowledge(made)["status"] == status
+
+
+ACTED: dict[str, dict[str, Any]] = {
+    "continue": {"rows": rows(authority=(3,)), "question": "queue part", "vectors": True},
+    "warn": {"rows": RIVALS},
+    "degrade": {"rows": TWO, "max_tokens": 1},
+    "block": {"rows": TWO, "allowed_sources": []},
+}
+
+
+@pytest.mark.parametrize("action", sorted(words("FallbackAction")))
+def test_every_action(action: str):
+    """Of an answer: the document's six states, taken alone, only continue or warn (S4.9)."""
+    assert asked(overlay(), **ACTED[action]).action == action

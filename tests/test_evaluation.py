@@ -1,17 +1,21 @@
-"""Labelled collections are asked inside their own scope, all in one run, and measured from the run's own tables."""
+"""Labelled collections: read in two layouts, asked inside their own scope, measured from the run's own tables, compared."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from golden_file import expect_golden
-from judged_folders import documents_folder
+from judged_folders import JUDGED, PAPERS, QUESTIONS, documents_folder, written
+from scipy import stats
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import GOLD_PER_1000, Asking, evaluate, index_collections
-from scoped_retrieval.pipeline.evaluation.metrics import per_query
+from scoped_retrieval.pipeline.evaluation.metrics import compared, holm, per_query
 from scoped_retrieval.pipeline.runs import Runs
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -25,13 +29,6 @@ SNAPSHOTS = [
 ]
 
 
-def write(folder: Path, **parts: pd.DataFrame) -> Path:
-    folder.mkdir()
-    for name, frame in parts.items():
-        frame.to_parquet(folder / f"{name}.parquet", index=False)
-    return folder
-
-
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
     texts = {text: f"blob{i}" for i, text in enumerate([ADD, ADD_FIXED, SPLIT])}
@@ -40,7 +37,7 @@ def code(tmp_path: Path) -> Path:
     ]
     queries = [("q1", "add returns strings", "c1"), ("q2", "split a line", "c2"), ("q3", "split a line", "c3")]
     qrels = [("q1", "sum.py"), ("q2", "text.py"), ("q3", "text.py")]
-    return write(
+    return written(
         tmp_path / "code",
         corpus=pd.DataFrame(corpus, columns=["doc_id", "commit", "timestamp", "path", "blob_sha"]),
         blobs=pd.DataFrame([(sha, text) for text, sha in texts.items()], columns=["blob_sha", "text"]),
@@ -51,13 +48,7 @@ def code(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
-    corpus = [("d1", "Wings", "lift of a thin wing"), ("d2", "", "heat transfer in a tube")]
-    return write(
-        tmp_path / "papers",
-        corpus=pd.DataFrame(corpus, columns=["doc_id", "title", "text"]),
-        queries=pd.DataFrame([("q1", "heat of a tube"), ("q9", "not judged")], columns=["query_id", "text"]),
-        qrels=pd.DataFrame([("q1", "d2", 1), ("q1", "d1", 0)], columns=["query_id", "doc_id", "relevance"]),
-    )
+    return documents_folder(tmp_path)
 
 
 @pytest.fixture
@@ -67,7 +58,7 @@ def conversations(tmp_path: Path) -> Path:
         ("m2", "bo", "s", "2024-01-01T09:00:00Z", "my dog is called Ada"),
         ("m3", "bo", "s", "2024-03-01T09:00:00Z", "my dog is now called Max"),
     ]
-    return write(
+    return written(
         tmp_path / "talk",
         corpus=pd.DataFrame(corpus, columns=["doc_id", "user", "session", "timestamp", "text"]),
         queries=pd.DataFrame(
@@ -94,11 +85,11 @@ def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
 
     table = {(r["collection"], r["system"], r["metric"]): (r["value"], r["queries"]) for r in done.records()}
     assert table["code", "full", "R@5"] == (pytest.approx(2 / 3, abs=1e-4), 3)  # text.py is not in c2: nothing to find
-    assert table["papers", "full", "RR@1"] == (1.0, 1)
+    assert table["papers", "full", "RR@1"] == (1.0, 3)
     assert table["talk", "full", "RR@1"] == (1.0, 1)
     trec = (tmp_path / "work/trec/talk/full.run").read_text().splitlines()
     assert [line.split()[:4] for line in trec] == [["talk/q1", "Q0", "m2", "1"]]  # not ana's, not the later one
-    assert sum(done.statuses.values()) == 10  # each once for its ranking and once for its block
+    assert sum(done.statuses.values()) == 14  # each once for its ranking and once for its block
 
 
 def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: Path) -> None:
@@ -110,9 +101,10 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
         "full": 1.0, "block": 1.0, "block@1": 0.0, "block@500": 1.0,
     }  # fmt: skip
     run = Runs(tmp_path / "work/runs").open(done.run_id)
-    (tokens,) = (b["tokens"] for b in run.table("blocks").to_pylist() if b["request_id"].endswith("@block@500"))
+    tokens = [b["tokens"] for b in run.table("blocks").to_pylist() if b["request_id"].endswith("@block@500")]
+    rate = pytest.approx(np.mean([1000 / each for each in tokens]))
     rates = done.means(GOLD_PER_1000)["papers"].to_dict()
-    assert rates == {"block": pytest.approx(1000 / tokens), "block@500": pytest.approx(1000 / tokens), "block@1": 0.0}
+    assert rates == {"block": rate, "block@500": rate, "block@1": 0.0}
 
 
 def test_a_label_of_lines_counts_where_the_block_shows_one_of_them(tmp_path: Path, code: Path) -> None:
@@ -147,3 +139,62 @@ def test_the_tables_of_eval_are_the_golden_ones(tmp_path: Path, capsys):
     args = ["--work", str(tmp_path / "w"), "--no-semantic", "--metric", "nDCG@10", "--metric", "R@1", "--block", "60"]
     assert main(["eval", folder, *args]) == 0
     expect_golden(Path(__file__).parent / "golden" / "eval.txt", capsys.readouterr().out)
+
+
+def beir(folder: Path) -> Path:
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [json.dumps({"_id": id_, "title": title, "text": text, "metadata": {}}) for id_, title, text in PAPERS]
+    (folder / "corpus.jsonl").write_text("\n".join(corpus) + "\n")
+    (folder / "queries.jsonl").write_text("".join(json.dumps({"_id": i, "text": t}) + "\n" for i, t in QUESTIONS))
+    lines = "".join(f"{query}\t{document}\t{grade}\n" for query, document, grade in JUDGED)
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq9\td4\t1\n")
+    return folder
+
+
+def test_either_layout_gives_the_same_rows_requests_and_judgements(tmp_path):
+    ours = open_collection(documents_folder(tmp_path / "uniform"))
+    theirs = open_collection(beir(tmp_path / "other" / "papers"))
+    assert (theirs.name, theirs.shape, theirs.key) == (ours.name, ours.shape, ours.key)
+    assert theirs.qrels.values.tolist() == ours.qrels.values.tolist()
+    assert theirs.requests() == ours.requests()
+    assert [table.to_pylist() for table in theirs.rows()] == [table.to_pylist() for table in ours.rows()]
+
+
+def test_another_split_has_other_judgements_and_an_unknown_one_is_named(tmp_path):
+    folder = beir(tmp_path / "papers")
+    assert open_collection(folder, "dev").qrels["query_id"].tolist() == ["papers/q9"]
+    assert open_collection(folder, "dev").digest() == open_collection(folder).digest()  # one corpus
+    with pytest.raises(InputError, match="Expected one of dev, test, got 'train' - at --split of papers"):
+        open_collection(folder, "train")
+
+
+FULL = [0.9, 0.5, 1.0, 0.4, 0.8, 0.7]
+WORSE = [0.7, 0.4, 1.0, 0.1, 0.6, 0.3]
+
+
+def table() -> pd.DataFrame:
+    return pd.DataFrame({"full": FULL, "same": FULL, "worse": WORSE})
+
+
+def test_a_difference_has_its_sign_its_interval_and_its_test():
+    found = compared(table(), "full")
+    assert list(found.index) == ["full", "same", "worse"]
+    worse = found.loc["worse"]
+    assert worse["difference"] == pytest.approx(np.mean(WORSE) - np.mean(FULL))
+    assert worse["difference_low"] <= worse["difference"] <= worse["difference_high"] < 0
+    assert worse["p"] == pytest.approx(stats.ttest_rel(FULL, WORSE).pvalue)
+    assert worse["p_holm"] == pytest.approx(worse["p"])  # the one other system differs nowhere
+
+
+def test_intervals_are_those_of_scipys_t_test():
+    found = compared(table(), "full").loc["worse"]
+    theirs = stats.ttest_rel(WORSE, FULL).confidence_interval(0.95)
+    assert (found["difference_low"], found["difference_high"]) == pytest.approx((theirs.low, theirs.high))
+    own = stats.ttest_1samp(WORSE, 0.0).confidence_interval(0.95)
+    assert (found["low"], found["high"]) == pytest.approx((own.low, own.high))
+
+
+def test_holm_is_the_example_that_textbooks_give():
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([0.9, np.nan, 0.8])) == pytest.approx([1.0, np.nan, 1.0], nan_ok=True)

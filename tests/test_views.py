@@ -1,33 +1,25 @@
 """Lineage and x-ray: the same bytes for the same input, and nothing in a caller's view that only auditors may see."""
 
-import os
 import re
 from pathlib import Path
 
 import pytest
 from data_dictionary import data_dictionary
+from golden_file import expect_golden
 from scoped_retrieval.pipeline.views.xray import render_text
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def same_as_golden(name: str, text: str) -> None:
-    file = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
-
-
 @pytest.mark.golden
 def test_the_xray_of_a_snapshot_reads_as_recorded():
-    same_as_golden("xray.txt", render_text(ROWS))
+    expect_golden(GOLDEN / "xray.txt", render_text(ROWS))
 
 
 @pytest.mark.golden
 def test_the_callers_xray_reads_as_recorded():
-    same_as_golden("xray_caller.txt", render_text(ROWS, audit=False))
+    expect_golden(GOLDEN / "xray_caller.txt", render_text(ROWS, audit=False))
 
 
 def test_the_parts_of_a_score_add_up_to_it():
@@ -52,4 +44,4 @@ def test_an_xray_of_a_row_that_was_refused_names_what_could_be_read():
 
 @pytest.mark.golden
 def test_the_data_dictionary_is_the_declared_tables():
-    same_as_golden("../../docs/data-dictionary.md", data_dictionary())
+    expect_golden(GOLDEN.parents[1] / "docs" / "data-dictionary.md", data_dictionary())
