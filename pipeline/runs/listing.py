@@ -7,39 +7,26 @@ free text, which no line has, as a line cannot be erased.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
+from .live import OF_SNAPSHOT, WHOSE
 from .parts import with_texts
+from .run import Run
 
-if TYPE_CHECKING:
-    from .run import Run
-
-__all__ = ["described", "listed", "whose"]
+__all__ = ["listed", "whose"]
 
 _REACHED = pa.field("reached", pa.list_(pa.string()))
-_WHOSE = ("principal", "asked_by", "project", "session_id")
-_ASKED = (*_WHOSE, "purpose", "as_of", "question")
+_ASKED = (*WHOSE, "purpose", "as_of", "question")
 """The columns of a list from the request of each snapshot."""
-_OF_SNAPSHOT = ("snapshot_id", "request_id", "status", "block_ref")
 _DESCRIBED = pa.schema(
-    [*(pa.field(name, pa.string()) for name in (*_OF_SNAPSHOT, *_WHOSE)), pa.field("created_at", TIMESTAMP), _REACHED]
+    [*(pa.field(name, pa.string()) for name in (*OF_SNAPSHOT, *WHOSE)), pa.field("created_at", TIMESTAMP), _REACHED]
 )
 _SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
-
-
-def described(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """What the line of an interactive snapshot says of it, from its tables, which have one request."""
-    snapshot, requests, failures = (tables[table.name] for table in (SNAPSHOTS, REQUESTS, FAILURES))
-    known: dict[str, pa.Table] = {"project": failures} if failures.num_rows else dict.fromkeys(_WHOSE, requests)
-    known |= dict.fromkeys((*_OF_SNAPSHOT, "snapshot_digest"), snapshot)
-    row = dict.fromkeys(_WHOSE) | {name: table[name][0].as_py() for name, table in known.items()}
-    reached = sorted(tables[CONTRACT_BOUNDS.name]["project"].unique().to_pylist())
-    return row | {"created_at": snapshot["created_at"][0].as_py().isoformat(), "reached": reached}
 
 
 def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:

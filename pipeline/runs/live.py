@@ -26,13 +26,12 @@ import pyarrow as pa
 
 from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ...nodes.tables import TABLES
+from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
 from ..storage.durable import make_folders, read_whole, sync_all, write_atomic
 from ..storage.file_access import system_errors
 from ..storage.places import Place
 from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
-from .listing import described
 from .log import LineInDoubtError, RunFolder, of_kind
 from .parts import (
     FORMAT,
@@ -50,6 +49,9 @@ __all__ = ["LIVE", "LiveRun", "PackedSnapshot", "RunTakenError", "live_file", "p
 
 LIVE = "live"
 SUFFIX = ".arrow.lz4"
+WHOSE = ("principal", "asked_by", "project", "session_id")
+OF_SNAPSHOT = ("snapshot_id", "request_id", "status", "block_ref")
+"""What the line of a snapshot says of its request, and of itself."""
 
 
 class RunTakenError(StoreError):
@@ -212,3 +214,13 @@ def _bytes_of(stored: Mapping[str, pa.Table]) -> bytes:
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))
     return pa.compress(sink.getvalue(), "lz4", asbytes=True)  # the buffer without it is as large as the input
+
+
+def described(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """What the line of an interactive snapshot says of it, from its tables, which have one request."""
+    snapshot, requests, failures = (tables[table.name] for table in (SNAPSHOTS, REQUESTS, FAILURES))
+    known: dict[str, pa.Table] = {"project": failures} if failures.num_rows else dict.fromkeys(WHOSE, requests)
+    known |= dict.fromkeys((*OF_SNAPSHOT, "snapshot_digest"), snapshot)
+    row = dict.fromkeys(WHOSE) | {name: table[name][0].as_py() for name, table in known.items()}
+    reached = sorted(tables[CONTRACT_BOUNDS.name]["project"].unique().to_pylist())
+    return row | {"created_at": snapshot["created_at"][0].as_py().isoformat(), "reached": reached}
