@@ -15,7 +15,7 @@ import pytest
 from dying_encoder import DyingEncoder
 from engine_runs import ASKED, asked, digests, handlers
 from scoped_retrieval.nodes.errors import EngineError
-from scoped_retrieval.pipeline.engines import ray_engine, remote_job
+from scoped_retrieval.pipeline.engines import ray_engine
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story
@@ -55,7 +55,7 @@ def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: S
 
 
 def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(remote_job, "code_digest", lambda: "another")
+    monkeypatch.setattr("scoped_retrieval.pipeline.line.provenance.code_digest", lambda: "another")
     with pytest.raises(EngineError, match="Expected the version of scoped-retrieval that began the run"):
         asked(story, "runs", engine=RayEngine(), count=1)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -101,6 +102,10 @@ class Corpus:
         weakref.finalize(corpus._base.chain, folder.cleanup)
         corpus.publish(rows, now=now, encoder=encoder)
         return corpus
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the same generation."""
+        return _opened, (str(self.path.resolve()), self.generation)
 
     def view(self) -> Corpus:
         """A read-only view of the open generation: it stays at this generation and caches its own frames."""
@@ -389,3 +394,9 @@ def _family(base: Generation, rows: pa.Table) -> pa.Table | None:
     if "parent_id" not in rows.column_names or rows["parent_id"].null_count == rows.num_rows:
         return None
     return base.evidence().select(FAMILY)
+
+
+@lru_cache(maxsize=1)
+def _opened(place: str, generation: str) -> Corpus:
+    """The corpus that a worker has open: values cached for it serve the next run, too."""
+    return Corpus.open(place, generation)

@@ -11,7 +11,6 @@ shards, because a resumed shard has a different time of capture in its parts.
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -24,7 +23,7 @@ from types import TracebackType
 
 from ...nodes.errors import EngineError, InputError, ScopedRetrievalError
 from ..cores import cores
-from .remote_job import RemoteJob, in_memory, raised_as, run_packed
+from .remote_job import in_memory, packed, raised_as, run_packed
 from .shards import ShardJob, in_this_process
 
 __all__ = ["ProcessEngine", "local_engine", "worth_starting"]
@@ -50,19 +49,19 @@ class ProcessEngine:
             InputError: the corpus is in memory, where no other process can read it.
             StoreError: the corpus cannot be read, or a shard cannot be written.
         """
-        sent = RemoteJob.of(job)
+        sent = packed(job)
         if not shards:
             return
+        run_id = job.staged.run_id
         pool = self._kept or _pool(min(self.workers, len(shards)))
         try:
-            yield from _run(pool, self.workers, sent, shards, clock)
+            yield from _run(pool, self.workers, sent, run_id, shards, clock)
         except BrokenProcessPool as error:
             if self._kept is not None:
                 self._kept = _pool(self.workers)
             raise EngineError(
-                f"A worker process died - at {sent.run_id}",
-                hint=f"`run --resume {sent.run_id}` completes the run; fewer workers need less memory. "
-                'A script that runs this needs `if __name__ == "__main__":` around it',
+                f"A worker process died - at {run_id}",
+                hint='fewer workers need less memory; a script that runs this needs `if __name__ == "__main__":` around it',
             ) from error
         finally:
             if pool is not self._kept:
@@ -99,9 +98,13 @@ def worth_starting(shards: int, cores: int) -> int:
 
 
 def _run(
-    pool: ProcessPoolExecutor, workers: int, sent: RemoteJob, shards: Sequence[int], clock: Callable[[], datetime]
+    pool: ProcessPoolExecutor,
+    workers: int,
+    job: bytes,
+    run_id: str,
+    shards: Sequence[int],
+    clock: Callable[[], datetime],
 ) -> Generator[int]:
-    packed = pickle.dumps(sent)
     waiting, flying = list(reversed(shards)), dict[Future[int], int]()
     try:
         while waiting or flying:
@@ -109,7 +112,7 @@ def _run(
             while waiting and len(flying) <= workers:
                 shard = waiting.pop()
                 with _as_workers_begin():
-                    flying[pool.submit(run_packed, packed, sent.token, shard, clock())] = shard
+                    flying[pool.submit(run_packed, job, shard, clock())] = shard
             for done in wait(flying, return_when=FIRST_COMPLETED).done:
                 shard = flying.pop(done)
                 try:
@@ -117,7 +120,7 @@ def _run(
                 except (BrokenProcessPool, ScopedRetrievalError):
                     raise
                 except Exception as error:  # an error of a node; it is raised with its shard
-                    raise raised_as(error, shard, sent.run_id) from error
+                    raise raised_as(error, shard, run_id) from error
                 yield shard
     finally:
         wait([one for one in flying if not one.cancel()])

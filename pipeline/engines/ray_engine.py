@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...nodes.errors import EngineError, ScopedRetrievalError
-from .remote_job import RemoteJob, raised_as, run_packed
+from .remote_job import packed, raised_as, run_packed
 from .shards import ShardJob
 
 __all__ = ["RayEngine", "ray_available"]
@@ -73,21 +73,20 @@ class RayEngine:
             InputError: the corpus is in memory, where no other process can read it.
             StoreError: the corpus cannot be read, or a shard cannot be written, after retries.
         """
-        sent = RemoteJob.of(job)
         if not shards:
             return
         with _connected(self.address) as ray:
+            sent, waiting = ray.put(packed(job, ray.cloudpickle.dumps)), list(reversed(shards))
             task = ray.remote(run_packed).options(
                 num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError], scheduling_strategy="SPREAD"
             )
-            packed, waiting = ray.put(ray.cloudpickle.dumps(sent)), list(reversed(shards))
             width = max(1, int(ray.cluster_resources().get("CPU", 1))) * IN_FLIGHT
             flying: dict[Any, int] = {}
             try:
                 while waiting or flying:
                     while waiting and len(flying) < width:
                         shard = waiting.pop()
-                        flying[task.remote(packed, sent.token, shard, clock())] = shard
+                        flying[task.remote(sent, shard, clock())] = shard
                     done, _ = ray.wait(list(flying), num_returns=1)
                     for reference in done:
                         _result(ray, reference, job.staged.run_id, flying[reference])
@@ -109,8 +108,7 @@ def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
         raise raised_as(error.cause, shard, run_id) from error
     except ray.exceptions.RayError as error:
         raise EngineError(
-            f"Expected shard {shard} to be run, got {type(error).__name__} after {RETRIES} retries - at {run_id}",
-            hint=f"`run --resume {run_id}` completes the run",
+            f"Expected shard {shard} to be run, got {type(error).__name__} after {RETRIES} retries - at {run_id}"
         ) from error
 
 

@@ -155,23 +155,12 @@ def resumable(staged: StagedRun) -> Generator[None]:
     """Errors that end a run inside this block get a hint on `run --resume`, after their own hint."""
     try:
         yield
-    except (EngineError, OSError) as error:
-        advised = _with_advice(error, staged)
-        if advised is error:
-            raise
-        raise advised from error
-
-
-def _with_advice(error: EngineError | OSError, staged: StagedRun) -> EngineError | OSError:
-    if isinstance(error, AccessError):
-        return error
-    command = f"`run --resume {staged.run_id}`"
-    todo = f"{command} completes the run"
-    if isinstance(error, EngineError | StoreError):
-        if command in error.hint:
-            return error
-        advice = error.hint.rstrip(".")
-        joint = "" if not advice else " " if advice.endswith("?") else "; "
-        return type(error)(error.message, hint=f"{advice}{joint}{todo}")
-    why, where = error.strerror or type(error).__name__, error.filename or staged.run_id
-    return StoreError(f"Expected to finish the run, got {why} - at {where}", hint=todo)
+    except AccessError:
+        raise
+    except (EngineError, StoreError) as error:
+        hint = f"{error.hint.rstrip('.')}; " if error.hint else ""
+        raise type(error)(error.message, hint=f"{hint}`run --resume {staged.run_id}` completes the run") from error
+    except OSError as error:
+        why, where = error.strerror or type(error).__name__, error.filename or staged.run_id
+        hint = f"`run --resume {staged.run_id}` completes the run"
+        raise StoreError(f"Expected to finish the run, got {why} - at {where}", hint=hint) from error

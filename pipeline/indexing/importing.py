@@ -38,7 +38,7 @@ from ..corpus.identity import evidence_ids
 from ..corpus.incoming import PLACEMENT_LIST
 from ..corpus.publishing import PublishReport
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
-from ..line.code_digest import sources_below
+from ..line.provenance import sources_below
 from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet
 from ..redaction.masking import REDACTOR

@@ -1,5 +1,5 @@
 """The line: runs the dataflow of `nodes` over a corpus.
 
 - `driver`, on a `planned_driver`; `lanes`: which lanes run; `query_vectors`; `tokenizers`
-- `code_digest` and `provenance`: the code and versions that an answer depends on
+- `provenance`: the code and versions that an answer depends on
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -56,6 +56,10 @@ class Runs(RunFolder):
         elif not self.path.is_dir():
             hint = "`ask` records answers there; `-C DIR` or `--runs DIR` names another folder"
             raise StoreError(f"Expected a folder of runs, got none - at {self.path}", hint=hint)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the same folder."""
+        return partial(Runs, create=False), (str(self.path.resolve()),)
 
     def stage(
         self,
@@ -256,6 +260,9 @@ class StagedRun:
         expect_format(self.plan, run_id)
         self._requests = read_parquet(stage / "requests.parquet", _staged_schema)
         self.failures = read_parquet(stage / "failures.parquet", FAILURES.schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StagedRun, (self.store, self.run_id)
 
     @property
     def requests(self) -> pa.Table:
