@@ -103,7 +103,7 @@ def shard_inputs(work: Path, options: Options) -> tuple[dict[str, Any], dict[str
     retriever = Retriever.open(
         corpus, principal="bench", grants=work / "grants.yaml", lanes=("lexical", "symbol"), encoder=None
     )
-    line = retriever._granted.line
+    line = retriever._session.line
     rows = synthetic.corpus_rows(PROJECTS, PROJECTS)
     asked = [{**row, "project": "p000"} for row in synthetic.requests(rows, SHARD_REQUESTS)]
     requests, _ = resolve_requests(asked, principal="bench", asked_at=NOW)

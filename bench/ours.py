@@ -44,7 +44,7 @@ class Scoped:
         retriever = Retriever.open(
             corpus, principal="bench", grants=grants, lanes=("lexical", "semantic"), encoder=None
         )
-        line = retriever._granted.line
+        line = retriever._session.line
         rows = [{"request_id": f"q{at:06d}", "question": "x", "purpose": "answer-question", **one}
                 for at, one in enumerate(asked)]  # fmt: skip
         requests, failures = resolve_requests(rows, principal="bench", asked_at=NOW)

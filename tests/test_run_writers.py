@@ -49,7 +49,7 @@ def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retr
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     staged = retriever._staged(ROWS)
     with store.writing(staged.run_id):
-        shards = in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock)
+        shards = in_this_process(ShardJob(staged, retriever._session.line), staged.pending(), retriever._session.clock)
         next(shards)
         done = erase_evidence(store, ids, reason="asked by its owner")
         assert (done.being_written, done.discarded, done.texts) == ([staged.run_id], [], 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -137,8 +137,6 @@ def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
 
 WRITING = "snapshot_file"
 """The step that is timed in addition to the nodes of the line: making the snapshot durable."""
-_SAME = ("request_id", "intent_id", "tables", "latency_ms", "max_age_days", "timings", "together")
-"""Fields that an answer keeps if its snapshot could not be written."""
 
 
 def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrieval:
@@ -147,16 +145,8 @@ def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrie
     condition = {"condition": "snapshot_missing", "subject": "", "action": action, "message": reason}
     worst = max(found.action, action, key=ACTIONS.values.index)
     kept = tuple(c for c in found.conditions if c["condition"] != "healthy")
-    same: dict[str, Any] = {name: getattr(found, name) for name in _SAME}
-    if required:
-        return Retrieval(
-            **same, snapshot_id=None, status="failed", action=worst, block="", block_ref=None,
-            conditions=(*kept, condition), citations=[],
-        )  # fmt: skip
-    return Retrieval(
-        **same, snapshot_id=None, status=found.status, action=worst, block=found.block, block_ref=found.block_ref,
-        conditions=(*kept, condition), citations=found.citations,
-    )  # fmt: skip
+    answer = replace(found, snapshot_id=None, action=worst, conditions=(*kept, condition))
+    return replace(answer, status="failed", block="", block_ref=None, citations=[]) if required else answer
 
 
 def _caller_rows(table: pa.Table, name: str) -> list[dict[str, Any]]:

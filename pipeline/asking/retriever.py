@@ -32,11 +32,13 @@ from ..config.grants import GrantsFile, load_grants
 from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
 from ..encoders.choice import EncoderChoice
-from ..encoders.cross_encoder import CrossEncoder, PairReader
+from ..encoders.cross_encoder import CrossEncoder, PairReader, PairScores
 from ..encoders.encoder import encoder_of
 from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
-from ..line.driver import LANES, Line
-from ..line.provenance import difference, package_versions, with_part
+from ..line.driver import LANES, Line, ordered_lanes
+from ..line.lanes import lanes_off
+from ..line.provenance import difference, package_versions, provenance, with_part
+from ..line.query_vectors import QueryVectors
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, quiet
@@ -49,7 +51,6 @@ from ..runs import Runs, StagedRun, compact
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..views.lineage import current_lineage
 from .grouping import Grouped
-from .opened_line import GrantedLine, opened_line
 from .retrieval import Retrieval, RunSummary
 from .session import PendingRequest, Session
 from .telemetry import Telemetry
@@ -71,41 +72,26 @@ class Retriever:
 
     def __init__(
         self,
-        granted: GrantedLine,
+        session: Session,
         *,
         policies: Policies,
-        runs: Runs | None,
-        recorded: Mapping[str, Any],
         shard_requests: int,
-        clock: Callable[[], datetime],
         telemetry: Telemetry | None,
     ) -> None:
-        """Use `open`. `recorded` are the settings in manifests."""
-        resolver = granted.resolver
+        """Use `open`."""
+        resolver = session.resolver
         self.corpus, self.principal, self.preset = resolver.corpus, resolver.principal, resolver.preset
         self.policies = policies
-        self.runs = runs
-        self._grants_path = None if isinstance(granted.source, GrantsFile) else granted.source
-        self._tokenizers = resolver.known.tokenizers
-        self._granted = granted
-        self._recorded = recorded
+        self.runs = session.runs
+        self._session = session
         self._shard_requests = shard_requests
-        self._clock = clock
         self._telemetry = telemetry
-        self._session = Session(
-            granted=granted,
-            runs=runs,
-            settings=recorded,
-            clock=clock,
-            expect_unerased=self.corpus.expect_unerased,
-            max_age_days=policies.roles.max_age_days,
-        )
-        self._grouped = Grouped(self._session.answers, shard_requests)
+        self._grouped = Grouped(session.answers, shard_requests)
 
     @property
     def grants(self) -> GrantsFile:
         """The grants under which the last request was answered."""
-        return self._granted.resolver.grants
+        return self._session.resolver.grants
 
     @classmethod
     def open(  # noqa: PLR0913 - options by keyword
@@ -159,7 +145,7 @@ class Retriever:
         if isinstance(cross_encoder, (str, Path)):
             cross_encoder = CrossEncoder(cross_encoder)
         bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
-        viewed, clock = opened.view(), clock or _now
+        viewed = opened.view()
         source = opened.path / "grants.yaml" if grants is None else grants
         source = source if isinstance(source, GrantsFile) else fixed_place(source)
         current = load_grants(source)
@@ -167,19 +153,13 @@ class Retriever:
         modes = rows_by(policies.mode_policies, "mode")
         known = AllowedNames(modes, roles, registered(tokenizers), active.term_names)
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
-        line, settings = opened_line(
-            viewed, policies, current, lanes=wanted, encoder=encoder, bm25=bm25 or Bm25(), cross_encoder=cross_encoder,
-            plugins=active,
-        )  # fmt: skip
-        # The settings in a manifest: enough to resume the run, or to check it.
+        line, settings = _line(viewed, policies, current, wanted, encoder, bm25 or Bm25(), cross_encoder, active)
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
+        resolver = RequestResolver(principal, viewed, current, bounds, known, trees)
         return cls(
-            GrantedLine(source, line, RequestResolver(principal, viewed, current, bounds, known, trees)),
+            Session(source, line, resolver, store, {**settings, **who}, clock or _now),
             policies=policies,
-            runs=store,
-            recorded={**settings, **who},
             shard_requests=shard_requests,
-            clock=clock,
             telemetry=telemetry,
         )
 
@@ -238,11 +218,8 @@ class Retriever:
         started = time.perf_counter()
         self.corpus.expect_unerased()
         self._session.renew()
-        granted = self._granted.line
-        if resume:
-            staged, line = self._resumed(resume, granted)
-        else:
-            staged, line = self._staged(requests, project), granted
+        line = self._session.line
+        staged, line = self._resumed(resume, line) if resume else (self._staged(requests, project), line)
         with (
             self._telemetry.run() if self._telemetry is not None else nullcontext() as ended,
             self.runs.writing(staged.run_id),
@@ -252,7 +229,7 @@ class Retriever:
             say(staged.described(shards))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is released: an interrupted engine may have workers to stop.
-            with closing(engine(ShardJob(staged, line, pays), shards, self._clock)) as done:
+            with closing(engine(ShardJob(staged, line, pays), shards, self._session.clock)) as done:
                 for _ in with_progress(done, len(shards), progress, say):
                     pass
             run = staged.finish(self.corpus.expect_unerased)
@@ -306,7 +283,8 @@ class Retriever:
         self.close()
 
     def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
-        now, resolver = self._clock(), self._granted.resolver
+        session = self._session
+        now, resolver = session.clock(), session.resolver
         settled = self.preset.fields.given.get("project") if self.preset else None
         if project and settled not in (None, project):
             raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
@@ -315,8 +293,8 @@ class Retriever:
             raise InputError.described("at least one request", "none", "requests")
         assert self.runs is not None
         return self.runs.stage(
-            requests, failures, shards_of(requests, self._shard_requests), now=now, inputs=self._granted.line.inputs,
-            settings={**self._recorded, "shard_requests": self._shard_requests}, lineage=current_lineage(),
+            requests, failures, shards_of(requests, self._shard_requests), now=now, inputs=session.line.inputs,
+            settings={**session.settings, "shard_requests": self._shard_requests}, lineage=current_lineage(),
             pin=self.corpus.pin,
         )  # fmt: skip
 
@@ -324,11 +302,15 @@ class Retriever:
         """The folders of the retriever and its principal, as settings."""
         from ..config.settings import load_settings
 
-        places = {"runs": self.runs and self.runs.path, "corpus": self.corpus.path, "grants": self._grants_path}
+        source = self._session.source
+        grants = None if isinstance(source, GrantsFile) else source
+        places = {"runs": self.runs and self.runs.path, "corpus": self.corpus.path, "grants": grants}
         for kind, place in places.items():
             if place is None:
                 raise InputError.described(f"a {kind} folder or file", "none", kind)
-        return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._tokenizers)})
+        return load_settings(
+            {**places, "principal": self.principal, "tokenizers": sorted(self._session.resolver.known.tokenizers)}
+        )
 
     def _resumed(self, run_id: str, line: Line) -> tuple[StagedRun, Line]:
         """An interrupted run of the principal, and the line at the generation that it pinned. If all of its requests are
@@ -359,8 +341,53 @@ class Retriever:
 
     def _audited(self) -> Collection[str]:
         """The projects that the principal audits now."""
-        mine = grants_in_force(self.grants.table, self.principal, self._clock())
+        mine = grants_in_force(self.grants.table, self.principal, self._session.clock())
         return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def _line(
+    corpus: Corpus,
+    policies: Policies,
+    grants: GrantsFile,
+    lanes: Collection[str],
+    encoder: Any,
+    bm25: Bm25,
+    cross_encoder: PairReader | None,
+    plugins: Plugins,
+) -> tuple[Line, dict[str, str]]:
+    """The line, and its settings as a manifest records them: lanes, BM25, and plugins if any.
+
+    If a model does not answer, its lane is off and the provenance omits it.
+
+    Raises:
+        PolicyError: a weight names an unknown score term.
+    """
+    policies.expect_weighted_terms(plugins.term_names)
+    settings = {"lanes": ",".join(ordered_lanes(lanes)), "bm25": f"k1={bm25.k1} b={bm25.b}"}
+    if plugins:
+        settings["plugins"] = ",".join(plugins.names)
+    off = lanes_off(lanes, corpus.encoder_profile, encoder)
+    line = Line(
+        corpus=corpus,
+        policies=policies.inputs(),
+        grants=grants.table,
+        provenance=provenance(
+            generation=corpus.generation,
+            policies=policies.digest,
+            grants=grants.digest,
+            encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
+            settings=settings,
+            cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
+            plugins=plugins.digest,
+        ),
+        lanes=ordered_lanes(lanes),
+        bm25=bm25,
+        vectors=QueryVectors(encoder),
+        lanes_off=off,
+        pairs=PairScores(cross_encoder),
+        plugins=plugins,
+    )
+    return line, settings
 
 
 def _choice(encoder: str | EncoderChoice) -> EncoderChoice:

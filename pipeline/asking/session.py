@@ -21,15 +21,19 @@ import pyarrow as pa
 
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
 from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
+from ..config.grants import GrantsFile, load_grants
+from ..config.policies.roles import max_age_days
 from ..engines.shards import by_request, with_counters
-from ..line.driver import run_line
+from ..line.driver import Line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
+from ..line.provenance import with_part
 from ..requests.fields import fields_of
+from ..requests.resolver import RequestResolver
 from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.log import LineInDoubtError
+from ..storage.places import Place
 from ..views.lineage import current_lineage
-from .opened_line import GrantedLine
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
 
 __all__ = ["PendingRequest", "Session"]
@@ -50,27 +54,10 @@ class PendingRequest:
         return None
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """When each node ran for a group of requests that were answered together."""
-
-    timings: tuple[Timing, ...]
-    requests: int
-
-    @property
-    def seconds(self) -> float:
-        """From the first node to the last, to the microsecond."""
-        ended = max([timing.ended for timing in self.timings], default=0)
-        return round((ended - min([timing.began for timing in self.timings], default=0)) / 1e9, 6)
-
-
 class _Answered(NamedTuple):
     """An answer that has no durable snapshot yet."""
 
     found: Retrieval
-    tables: Mapping[str, pa.Table]
-    name: str
-    """The id of its snapshot."""
     required: bool
     """Whether it may not leave without its snapshot."""
     snapshot: PackedSnapshot | None
@@ -78,29 +65,26 @@ class _Answered(NamedTuple):
 
 @dataclass
 class Session:
-    """Answers groups of requests.
+    """Answers groups of requests under the grants of a file, which are read again when it changes.
 
-    `expect_unerased` raises if evidence was erased since the corpus was opened. It is called before an answer is
-    computed, and again before its snapshot is written: a later erasure finds the snapshot, or refuses its line.
-
-    `runs` is where snapshots are written, None if no folder of runs was named, with the `settings` that runs record;
-    `max_age_days` returns that of a role.
+    Whether evidence was erased since the corpus was opened is asked before an answer is computed, and again before its
+    snapshot is written: a later erasure finds the snapshot, or refuses its line.
     """
 
-    granted: GrantedLine
+    source: GrantsFile | Place
+    """The grants, or the file that they are read from."""
+    line: Line
+    resolver: RequestResolver
     runs: Runs | None
+    """Where snapshots are written; None if no folder of runs was named."""
     settings: Mapping[str, Any]
+    """What a run records of its settings: enough to resume the run, or to check it."""
     clock: Callable[[], datetime]
-    expect_unerased: Callable[[], None]
-    max_age_days: Callable[[str | None], float | None]
     live: LiveRun | None = None
     used: set[str] = field(default_factory=set)
     """Ids of the requests that have a snapshot, or may have one."""
     repeats: dict[str, int] = field(default_factory=dict)
     """The lowest suffix that a repeated request may get, by its id."""
-
-    def __post_init__(self) -> None:
-        self.line = self.granted.line
 
     def answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
         """An answer or an error per request, in order, each once its snapshot is durable, under the current grants. If
@@ -110,17 +94,19 @@ class Session:
         yield from self._answers(group)
 
     def renew(self) -> None:
-        """Switch to the current grants.
+        """Switch to the current grants, in the line and in the resolver.
 
         Raises:
             PolicyError: the grants file is missing or invalid.
         """
-        if self.granted.renewed():
-            self.line = self.granted.line
+        if (grants := load_grants(self.source)).digest != self.resolver.grants.digest:
+            self.resolver = replace(self.resolver, grants=grants)
+            provenance = with_part(self.line.provenance, "grants", grants.digest)
+            self.line = replace(self.line, grants=grants.table, provenance=provenance)
             self.live = None
 
     def _answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
-        self.expect_unerased()
+        self.resolver.corpus.expect_unerased()
         now = self.clock()
         if self.runs is not None and self.live is None:
             self.live = LiveRun(
@@ -143,14 +129,14 @@ class Session:
         self.line = with_counters(self.line, requests)
         with timings() as timed:
             tables = run_line(requests, FAILURES.empty(), captures, self.line)
-        passed = _Pass(tuple(timed), len(valid))
         of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
-        took = LineTimings(passed.seconds, passed.requests, seconds_by_node(passed.timings))
+        seconds = max(timing.ended for timing in timed) - min(timing.began for timing in timed)
+        took = LineTimings(round(seconds / 1e9, 6), len(valid), seconds_by_node(timed))
         asked = [one for one, found in zip(group, resolved, strict=True) if not isinstance(found, Exception)]
         answered: list[_Answered | Exception] = []
-        for request_id, name, one in zip(ids, names, asked, strict=True):
+        for request_id, one in zip(ids, asked, strict=True):
             try:
-                answered.append(self._answered(of_request(request_id), name, one, passed, took))
+                answered.append(self._answered(of_request(request_id), one, tuple(timed), took))
             except Exception as error:  # any error is the answer to this request alone
                 answered.append(error)
         try:
@@ -180,11 +166,10 @@ class Session:
         """A row of REQUESTS under an id that this session has not used, or an error, per request."""
         taken = set[str]()
         found: list[pa.Table | InputError] = []
-        resolver = self.granted.resolver
-        defaults = {**resolver.project, "purpose": "answer-question", "require_snapshot": self.runs is not None}
+        defaults = {**self.resolver.project, "purpose": "answer-question", "require_snapshot": self.runs is not None}
         for asked in group:
             try:
-                requests, failures = resolver.resolve([asked.row], now, defaults)
+                requests, failures = self.resolver.resolve([asked.row], now, defaults)
                 if failures.num_rows:
                     raise InputError.of_message(failures["error"][0].as_py())
                 request = self._unused(requests, taken, named=asked.named is not None)
@@ -213,7 +198,7 @@ class Session:
         return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
 
     def _answered(
-        self, tables: dict[str, pa.Table], name: str, asked: PendingRequest, passed: _Pass, took: LineTimings
+        self, tables: dict[str, pa.Table], asked: PendingRequest, timings: tuple[Timing, ...], took: LineTimings
     ) -> _Answered:
         """An answer with its snapshot, if there is a run to write it to."""
         request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
@@ -221,13 +206,13 @@ class Session:
         found = replace(
             retrieval_of(tables),
             latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
-            max_age_days=self.max_age_days(request["role"]),
-            timings=passed.timings,
-            together=passed.requests,
+            max_age_days=max_age_days(self.line.policies["role_policies"], request["role"]),
+            timings=timings,
+            together=took.requests,
         )
         if self.live is not None:
             snapshot = packed(tables, self.line.vectors.used(tables), took)
-        return _Answered(found, tables, name, required, snapshot)
+        return _Answered(found, required, snapshot)
 
     def _kept(self, answered: Sequence[_Answered]) -> list[Retrieval | Exception]:
         """The answers, once their snapshots are durable; if they could not be written, the answers report that.
@@ -236,8 +221,9 @@ class Session:
             RunTakenError: nothing was written, and the run takes no more.
         """
         live = self.live
+        expect_unerased = self.resolver.corpus.expect_unerased
         if live is None:
-            self.expect_unerased()
+            expect_unerased()
             reason = "no folder of runs was named"
             return [
                 without_snapshot(one.found, required=True, reason=reason) if one.required else one.found
@@ -251,7 +237,7 @@ class Session:
         except ErasedError as error:
             return [error for _ in answered]
         except (VerificationError, OSError) as error:
-            self.expect_unerased()  # not checked yet if writing failed earlier
+            expect_unerased()  # not checked yet if writing failed earlier
             reason, changed = _message_of(error), isinstance(error, VerificationError)  # the log was changed
             return [without_snapshot(one.found, required=one.required or changed, reason=reason) for one in answered]
         wrote = Timing(WRITING, began, time.perf_counter_ns())
@@ -265,7 +251,9 @@ class Session:
         ids = {one.found.request_id for one in answered}
         self.used |= ids
         try:
-            live.write([one.snapshot for one in answered if one.snapshot is not None], self.expect_unerased)
+            live.write(
+                [one.snapshot for one in answered if one.snapshot is not None], self.resolver.corpus.expect_unerased
+            )
         except LineInDoubtError:
             raise
         except BaseException as error:
