@@ -1,8 +1,8 @@
-"""`demo`: indexes the bundled sample and this repository, executes one batch run and shows a question and its refusal.
+"""`demo`: indexes the bundled sample, executes one batch run and shows a question and its refusal.
 
-Reads: `data/demo`, the current Git checkout. Gives: a folder with corpus, grants, runs and an HTML report, and a
+Reads: `data/demo`. Gives: a folder with corpus, grants, runs and an HTML report, and a
 `Demonstration` of what to look at. The sample is indexed as of the morning of its story, so its answers do not
-depend on the current date; the repository is indexed as of now.
+depend on the current date.
 
 Note: the demo asks as `ana`. The local user may query and audit the same
 projects as ana, so the printed commands reproduce what the demo showed.
@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -33,7 +33,6 @@ from .indexing.report import IndexReport
 from .progress import counted
 from .runs import Runs, replay
 from .servers.renderings import rendered
-from .sources.git_commands import work_tree_root
 from .views.xray import Rows, rows_of
 
 __all__ = ["Demonstration", "run_demo"]
@@ -52,8 +51,6 @@ ASKS, ASKS_IN_BILLING = "ana", "bo"
 OPENED_UP = "1-fix-test"
 ASKED, REFUSED = "4-rule-today", "6-twin"
 """The same question in a project that ana may query and in one that she may not."""
-MAX_EMBEDDED_ROWS = 1_200
-"""A repository with more rows is indexed without vectors."""
 
 Say = Callable[[str], None]
 
@@ -118,7 +115,6 @@ class Demonstration:
 def run_demo(
     folder: Path,
     *,
-    repository: Path | None = None,
     semantic: bool = True,
     progress: bool = False,
     say: Say = print,
@@ -127,7 +123,6 @@ def run_demo(
 
     Args:
         folder: where the demo writes; an earlier demo in it is replaced.
-        repository: a folder inside a Git checkout to index as well; any other folder is ignored.
         semantic: compute embeddings if the extra `semantic` is installed.
         say: called with each progress line.
 
@@ -140,12 +135,7 @@ def run_demo(
     settings = _settings(folder, ASKS)
     reports = [_index_shop(settings, sample, semantic, progress), _index_billing(folder, sample, semantic, progress)]
     settings.grants_path.write_text(_grants(sample / "grants.yaml"), encoding="utf-8")
-    checkout = work_tree_root(repository) if repository else None
     requests = _lines(sample / "requests.jsonl")
-    if checkout:
-        report = _index_checkout(settings, checkout, semantic, progress, say)
-        reports.append(report)
-        requests.append(_question_about(checkout, report.project))
     for report in reports:
         say(f"indexed {report.project}: {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
         write_starter_grants(settings.grants_path, _local_user(), report.project)
@@ -202,32 +192,6 @@ def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -
     )
     settings = _in(_settings(folder, ASKS_IN_BILLING), BILLING)
     return index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)
-
-
-def _index_checkout(settings: Settings, checkout: Path, semantic: bool, progress: bool, say: Say) -> IndexReport:
-    """Index the work tree of the repository."""
-    project = checkout.name if checkout.name not in (SHOP, BILLING) else f"{checkout.name}-checkout"
-    request = IndexRequest(paths=(checkout,), semantic=False)
-    report = index_into(_in(settings, project), request, progress=progress, grant=False)
-    if semantic and (count := sum(report.rows.values())) > MAX_EMBEDDED_ROWS:
-        report.notes.append(f"{project}: {count} rows are not embedded; the limit here is {MAX_EMBEDDED_ROWS}")
-    elif semantic:
-        report = index_into(_in(settings, project), replace(request, semantic=True), progress=progress, grant=False)
-    write_starter_grants(settings.grants_path, ASKS, project)
-    for note in report.notes:
-        say(note)
-    return report
-
-
-def _question_about(checkout: Path, project: str) -> dict[str, Any]:
-    return {
-        "request_id": "7-this-repo",
-        "project": project,
-        "purpose": "explain-code",
-        "question": "What is this project for, and where does its command line start?",
-        "workspace_root": str(checkout),
-        "budget": {"max_tokens": 900},
-    }
 
 
 def _settings(folder: Path, principal: str) -> Settings:

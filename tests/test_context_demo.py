@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from edges import disagreements
 from scoped_retrieval.nodes.turns.words import EVENT_KINDS
 from scoped_retrieval.pipeline.context.line import build_context_driver
 from scoped_retrieval.pipeline.context.projections import demonstration
@@ -41,7 +42,7 @@ def test_the_wiring_is_the_golden_one():
 
 
 def test_neighbors_agree_on_the_table_between_them():
-    assert build_context_driver().disagreements() == []
+    assert disagreements(build_context_driver()) == []
 
 
 def test_the_example_of_the_page_runs(capsys):

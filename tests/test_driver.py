@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from edges import disagreements
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS
@@ -68,7 +69,7 @@ def test_the_wiring_is_the_golden_one():
 
 
 def test_neighbors_agree_on_the_table_between_them():
-    assert build_driver().disagreements() == []
+    assert disagreements(build_driver()) == []
 
 
 def test_every_stored_table_has_a_node_or_comes_in_at_the_door():

@@ -1,4 +1,4 @@
-"""Two high-trust rows that give one key different values conflict without a label; prose, and anything less, does not."""
+"""Two high-trust records that give one field different values conflict without a label; anything less does not."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ QUESTION = "what is the fee of ENG-001"
 def record(file: str, text: str, **columns: Any) -> dict[str, Any]:
     name = f"structured-sot:{file}"
     return row("structured-fact", f"sot/{file}", text, source_id=name, entity="ENG-001", authority=3) | columns
-
-
-def memory(name: str, text: str, **columns: Any) -> dict[str, Any]:
-    owned = {"owner_user": "ana", "lifecycle": "verified", "authority": 2, "source_id": f"memory:{name}"}
-    return row("memory", f"memory/{name}", text, entity=name) | owned | columns
 
 
 def told(found: Retrieval) -> list[str]:
@@ -48,9 +43,8 @@ def test_records_that_give_one_field_two_values_conflict(tmp_path: Path):
         record("billing.yaml", "id: ENG-002\nfee: $50,000\n", entity="ENG-002"),
         record("billing.yaml", "id: ENG-001\nfee: $50,000\n", declared_standing="untrusted"),
         record("billing.yaml", "id: ENG-001\nfee: $50,000\n", zone="restricted"),
-        memory("fee", "fee: $50,000 for ENG-001"),
     ],
-    ids=["one value spelt twice", "another field", "another record", "untrusted", "not readable", "a memory is no record"],
+    ids=["one value spelt twice", "another field", "another record", "untrusted", "not readable"],
 )  # fmt: skip
 def test_what_is_no_rival_does_not_conflict(tmp_path: Path, other: dict[str, Any]):
     assert asked(tmp_path, FEE, other) == []
@@ -59,28 +53,6 @@ def test_what_is_no_rival_does_not_conflict(tmp_path: Path, other: dict[str, Any
 def test_rows_that_two_files_number_alike_are_no_rivals(tmp_path: Path):
     numbered = [record(f"{n}.csv", f"id: 7\nfee: ${n}\n", entity="7") for n in (1, 2)]
     assert asked(tmp_path, *numbered, question="fee 7") == []
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "message"),
-    [
-        ("retry limit: 5", "Retry limit: 3", ["high-trust rows disagree about retry limit"]),
-        ("retry limit: yes", "retry limit: on", []),
-        ("retry limit: 5", "retry limit: five of them", []),
-        ("The retry limit is 5.", "The retry limit is 3.", []),
-    ],
-)
-def test_memories_conflict_where_they_state_a_value_and_nothing_else(
-    tmp_path: Path, one: str, two: str, message: list[str]
-):
-    assert asked(tmp_path, memory("a", one), memory("b", two), question="retry limit") == message
-
-
-def test_what_a_user_remembers_is_no_rival_of_what_the_project_does(tmp_path: Path):
-    rows = [memory("a", "retry limit: 5"), memory("b", "retry limit: 3", owner_user="")]
-    assert asked(tmp_path / "two", *rows, question="retry limit") == []
-    rows.append(memory("c", "retry limit: 4", owner_user=""))
-    assert asked(tmp_path / "three", *rows, question="retry limit") != []
 
 
 def test_an_earlier_version_is_no_rival_of_the_later_one(tmp_path: Path):

@@ -32,7 +32,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    run_demo(folder, repository=None, semantic=False, progress=False, say=lambda _: None)
+    run_demo(folder, semantic=False, progress=False, say=lambda _: None)
     return folder
 
 

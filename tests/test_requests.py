@@ -103,7 +103,7 @@ def test_patterns_that_must_all_match_are_a_list_of_their_own():
         ({"role": [None]}, "Expected text, got a list - at requests[0].role"),
         ({"question": "  "}, "Expected a question or an anchor, got neither - at requests[0].question"),
         ({"as_of": "commit:xyz"}, "Expected commit:SHA with 7 to 64 hex digits, got 'commit:xyz' - at requests[0].as_of"),
-        ({"tokenizer": "gpt"}, "Expected approx-bpe/1, a path that ends in .json or tiktoken:<encoding>, got 'gpt' - at tokenizer"),
+        ({"tokenizer": "gpt"}, "Expected approx-bpe/1, tiktoken:cl100k_base, tiktoken:o200k_base or a path that ends in .json, got 'gpt' - at requests[0].tokenizer"),
     ],
 )  # fmt: skip
 def test_what_is_not_expected_is_named(fields: dict[str, Any], message: str):

@@ -84,16 +84,14 @@ def test_a_tokenizers_file_counts_under_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (
-            "gpt-9",
-            r"Expected approx-bpe/1, a path that ends in .json or tiktoken:<encoding>, got 'gpt-9' - at tokenizer",
-        ),
         ("missing/tokenizer.json", r"Expected a tokenizer file, got no file - at missing"),
-        ("tiktoken:p0_base", r"Expected one of cl100k_base, o200k_base, got 'p0_base' - at tokenizer"),
         ("tiktoken:cl100k_base", r"Expected the file of cl100k_base, got none or another - at"),
     ],
 )
-def test_a_missing_tokenizer_is_named_and_never_downloaded(name: str, message: str, tmp_path: Path) -> None:
+def test_a_missing_tokenizer_is_named_and_never_downloaded(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("tokenizers", reason="needs the extra semantic")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(ModelError, match=message):
-        load_counter(name, {"TIKTOKEN_CACHE_DIR": str(tmp_path)})
+        load_counter(name)

@@ -2,5 +2,5 @@
 
 - `fact_values`: values that can be checked; `fact_matching`: which records agree
 - `fact_notes`: the note next to a contradicted value
-- `fact_conflicts`: keys with different values in two trusted rows
+- `fact_conflicts`: fields with different values in two trusted records
 """

@@ -49,20 +49,14 @@ class SourcePairs(NamedTuple):
 
 
 def source_pairs(origin_class: pa.ChunkedArray | pa.Array, source_id: pa.ChunkedArray | pa.Array) -> SourcePairs:
-    """The distinct pairs of two parallel columns, in order of first appearance of their source and class."""
+    """The distinct pairs of two parallel columns, in order of first appearance."""
     classes, class_codes = _encode(origin_class)
     sources, source_codes = _encode(source_id)
     wide = max(len(classes), 1)
-    both = source_codes.astype(np.int64) * wide + class_codes
-    if wide * len(sources) <= 4 * len(both) + 1024:
-        used = np.zeros(wide * max(len(sources), 1), dtype=bool)
-        used[both] = True
-        distinct = np.flatnonzero(used)
-        codes = (np.cumsum(used) - 1)[both]
-    else:
-        distinct, codes = np.unique(both, return_inverse=True)
+    both = pa.array(source_codes * wide + class_codes).dictionary_encode()
+    distinct = np.asarray(both.dictionary)
     return SourcePairs(
-        codes.astype(np.int32), classes.take(pa.array(distinct % wide)), sources.take(pa.array(distinct // wide))
+        np.asarray(both.indices), classes.take(pa.array(distinct % wide)), sources.take(pa.array(distinct // wide))
     )
 
 

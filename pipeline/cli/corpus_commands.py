@@ -117,13 +117,12 @@ def demo(
     ),
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> None:
-    """Run a demo on the bundled sample and this repository. Shows a question, the same question refused, and a report."""
+    """Run a demo on the bundled sample. Shows a question, the same question refused, and a report."""
     from ..demo import run_demo
 
     settings = settings_of()
     demonstration = run_demo(
         folder,
-        repository=Path.cwd(),
         semantic=not no_semantic,
         progress=shows_progress(settings["progress"]),
         say=note,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -40,8 +39,6 @@ NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
 MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER)
 """The first words of messages about models that failed when a retriever was opened."""
 
-_DIGEST = 16
-"""The number of hex digits of a digest in a profile: a dimension has fewer."""
 _INDEX = "`index` makes vectors"
 _SET = "set `encoder` to the one that the corpus was indexed with; `status` has its profile"
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
@@ -57,11 +54,7 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any) -> dict
         if encoder is None:
             off["semantic"] = NO_ENCODER
         elif (own := _profile_or_error(encoder)) != profile:
-            off["semantic"] = (
-                _fault(SILENT_ENCODER, own)
-                if isinstance(own, ModelError)
-                else f"{OTHER_ENCODER}: {_unlike(own, profile)}"
-            )
+            off["semantic"] = _fault(SILENT_ENCODER, own) if isinstance(own, ModelError) else OTHER_ENCODER
     return off
 
 
@@ -76,19 +69,6 @@ def _profile_or_error(encoder: Any) -> str | ModelError:
 def _fault(lane: str, error: ModelError) -> str:
     """The recorded part of a fault: expectation, result and hint, without the folder or address."""
     return f"{lane}: {error.what}" + (f"; {error.hint}" if error.hint else "")
-
-
-def _unlike(own: str, known: str) -> str:
-    """The first part in which the profile of an encoder differs from the one of the corpus, in words."""
-    for mine, others in zip_longest(own.split("+"), known.split("+")):
-        if mine == others:
-            continue
-        if mine and others and mine.isdecimal() and others.isdecimal() and len(mine) < _DIGEST:
-            return f"vectors of {mine} numbers in place of {others}"
-        if "prompts-" in (mine or "") or "prompts-" in (others or ""):
-            return "other prompts"
-        break
-    return "another model, or other weights or settings of it"
 
 
 def vector_states(
@@ -206,12 +186,11 @@ def advice(message: str) -> str | None:
         return DECLARE
     if message.startswith(SILENT_ENCODER):
         return "`doctor` asks it again, and says where"
-    if message.startswith(OTHER_ENCODER):
-        return "set `encoder` to the one of the corpus, or index again; `status` has its profile"
     installed, _ = encoder_available()
     return {
         NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         SOME_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         NO_ENCODER: f"{'' if installed else f'{SEMANTIC_HINT}; or '}{_SET}",
+        OTHER_ENCODER: "set `encoder` to the one of the corpus, or index again; `status` has its profile",
         NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model",
     }.get(message)

@@ -1,7 +1,7 @@
 """Hamilton's driver with plans: which nodes run, and in which order, is computed once for each set of outputs.
 
-Reads Hamilton's graph. Gives the outputs, each checked against the table that its node declares; the wiring as text, and edges
-whose ends disagree. `driver_of` makes the driver of a line of step modules.
+Reads Hamilton's graph. Gives the outputs, each checked against the table that its node declares; the wiring as text.
+`driver_of` makes the driver of a line of step modules.
 
 Note: Hamilton walks the graph at every `execute`, which costs 10,000 calls for a line of 45 nodes: negligible in a
 batch, but an eighth of the time of one interactive request.
@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from time import monotonic, perf_counter_ns
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args
 
 from hamilton import driver as hamilton_driver
 from hamilton.driver import Variable
@@ -143,21 +143,6 @@ class PlannedDriver(hamilton_driver.Driver):
         wired = ((node.name, sorted(node.required_dependencies | node.optional_dependencies)) for node in self.made())
         return sorted(f"{name} <- {', '.join(inputs)}" for name, inputs in wired)
 
-    def disagreements(self) -> list[str]:
-        """Edges whose ends do not declare the same table: `node.input: expected A, got B`."""
-        variables = {variable.name: variable for variable in self.list_available_variables()}
-        wrong = []
-        for module in self.graph_modules:
-            for name, function in sorted(vars(module).items()):
-                if name not in variables or getattr(function, "__module__", None) != module.__name__:
-                    continue
-                for parameter, annotation in _annotations(function).items():
-                    wanted, given = declared_table(annotation), declared_table(variables[parameter].type)
-                    if (wanted and wanted.name) != (given and given.name):
-                        mismatch = f"expected {wanted and wanted.name}, got {given and given.name}"
-                        wrong.append(f"{name}.{parameter}: {mismatch}")
-        return wrong
-
     def _ordered(self, wanted: Iterable[str], known: frozenset[str]) -> Iterator[Node]:
         """The nodes to run, depth first, in the order in which signatures name them."""
         done: set[str] = set(known)
@@ -185,11 +170,6 @@ def driver_of(steps: Iterable[str]) -> PlannedDriver:
     """A driver of step modules, by their names in `nodes`."""
     package = __name__.rsplit(".", 3)[0]
     return PlannedDriver({}, *(importlib.import_module(f"{package}.nodes.{step}") for step in steps))
-
-
-def _annotations(function: Any) -> dict[str, Any]:
-    """A node's parameters with their annotations, resolved."""
-    return {name: kind for name, kind in get_type_hints(function, include_extras=True).items() if name != "return"}
 
 
 def declared_table(annotation: Any) -> Table | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,13 @@ _TIKTOKEN_FILES = {
 """Each encoding's file name in tiktoken's cache and its SHA-256, as `tiktoken_ext/openai_public.py` pins it."""
 
 
-def load_counters(names: Iterable[str], environment: Mapping[str, str] | None = None) -> Counters:
+def load_counters(names: Iterable[str]) -> Counters:
     """Counters for these names, each loaded once; the base counter needs no file.
 
     Raises:
         ModelError: a tokenizer's package or file is missing, or the file cannot be read.
     """
-    return Counters({name: load_counter(name, environment) for name in sorted(set(names) - {BASE})})
+    return Counters({name: load_counter(name) for name in sorted(set(names) - {BASE})})
 
 
 def registered(files: Iterable[str | Path]) -> frozenset[str]:
@@ -61,11 +61,11 @@ def resolved_name(name: str, files: Collection[str], at: str) -> str:
     No path is accessed except `files`, the registered ones, not even to test that it exists.
 
     Raises:
-        InputError: the path is not registered; the error is the same for all such paths.
+        InputError: no counter has such a name, or the path is not registered; the error is the same for all such paths.
         ModelError: as `load_counters`, or a file does not match the hash in its name.
     """
-    path, _, pinned = name.partition(PINNED)
-    if not path.endswith(".json") or name == BASE or name.startswith(TIKTOKEN_PREFIX):
+    path, _, pinned = known_name(name, at).partition(PINNED)
+    if not path.endswith(".json"):
         _expect_tokenizer(name)
         return name
     if str(Path(path)) not in files:
@@ -73,10 +73,7 @@ def resolved_name(name: str, files: Collection[str], at: str) -> str:
             f"Expected {BASE}, {TIKTOKEN_PREFIX}<encoding> or a tokenizer file that is registered, got another path - at {at}",
             hint="the setting `tokenizers`, or `Retriever.open(tokenizers=...)`, names the files that a request may count with.",
         )
-    file = Path(path)
-    if not file.is_file():
-        raise ModelError(f"Expected a tokenizer file, got no file - at {file}", hint="nothing is downloaded.")
-    stat = file.stat()
+    stat = _file(path).stat()
     sha256 = _loadable(path, stat.st_mtime_ns, stat.st_size)
     if pinned and pinned != sha256:
         raise _another(path, pinned, sha256)
@@ -117,18 +114,18 @@ def _another(path: str, pinned: str, sha256: str) -> ModelError:
     )
 
 
-def load_counter(name: str, environment: Mapping[str, str] | None = None) -> TokenCounter:
-    """One counter by name; see `load_counters`."""
+def _file(path: str) -> Path:
+    file = Path(path)
+    if not file.is_file():
+        raise ModelError(f"Expected a tokenizer file, got no file - at {file}", hint="nothing is downloaded.")
+    return file
+
+
+def load_counter(name: str) -> TokenCounter:
+    """One counter by its name, a known one; see `load_counters`."""
     if name == BASE:
         return Counters().get(BASE)
-    if name.startswith(TIKTOKEN_PREFIX):
-        return _tiktoken(name, os.environ if environment is None else environment)
-    if name.partition(PINNED)[0].endswith(".json"):
-        return _hugging_face(name)
-    raise ModelError(
-        f"Expected {BASE}, a path that ends in .json or {TIKTOKEN_PREFIX}<encoding>, got {name!r} - at tokenizer",
-        hint="tokenizers are not downloaded; use one whose file is on this machine.",
-    )
+    return _tiktoken(name) if name.startswith(TIKTOKEN_PREFIX) else _hugging_face(name)
 
 
 def _hugging_face(name: str) -> TokenCounter:
@@ -139,16 +136,13 @@ def _hugging_face(name: str) -> TokenCounter:
             "Expected the package tokenizers, got none - at tokenizer", hint="pip install tokenizers"
         ) from error
     given, _, pinned = name.partition(PINNED)
-    path = Path(given)
-    if not path.is_file():
-        raise ModelError(f"Expected a tokenizer file, got no file - at {path}", hint="nothing is downloaded.")
-    data = path.read_bytes()
+    data = _file(given).read_bytes()
     if pinned and pinned != (sha256 := hashlib.sha256(data).hexdigest()):
         raise _another(given, pinned, sha256)
     try:
         tokenizer: Any = Tokenizer.from_str(data.decode())
     except Exception as error:  # the package raises bare Exception
-        raise ModelError(f"Expected a tokenizers JSON file, got one that does not parse - at {path}") from error
+        raise ModelError(f"Expected a tokenizers JSON file, got one that does not parse - at {given}") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
@@ -158,12 +152,10 @@ def _hugging_face(name: str) -> TokenCounter:
     return EncodedCounter(name, encode)
 
 
-def _tiktoken(name: str, environment: Mapping[str, str]) -> TokenCounter:
+def _tiktoken(name: str) -> TokenCounter:
     encoding = name.removeprefix(TIKTOKEN_PREFIX)
-    if encoding not in _TIKTOKEN_FILES:
-        raise ModelError(f"Expected one of {', '.join(_TIKTOKEN_FILES)}, got {encoding!r} - at tokenizer")
     # The folder tiktoken itself uses; see load.py of tiktoken.
-    folder = environment.get("TIKTOKEN_CACHE_DIR") or environment.get("DATA_GYM_CACHE_DIR")
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
     root = Path(folder) if folder else Path(tempfile.gettempdir()) / "data-gym-cache"
     name_in_cache, sha256 = _TIKTOKEN_FILES[encoding]
     path = root / name_in_cache

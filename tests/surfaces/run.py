@@ -35,7 +35,7 @@ LEFT_OUT = ("file", "data", "about", "blob")
 
 def pages(folder: Path) -> Iterator[tuple[str, Path]]:
     """Every page by name, made of the bundled demo."""
-    run_demo(folder, repository=None, semantic=False, progress=False, say=lambda _: None)
+    run_demo(folder, semantic=False, progress=False, say=lambda _: None)
     os.chdir(folder)
     snapshots = json.loads(_printed("log", "-n", "0", "--json"))
     shown = [row for row in snapshots if row["status"] == "ok"]
