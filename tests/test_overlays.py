@@ -32,12 +32,6 @@ def test_five_roles_ship_and_each_is_valid():
     assert roles.rules.equals(roles.rules.sort_by([(name, "ascending") for name in ROLE_RULES.order]))
 
 
-def test_the_four_weights_may_stand_flat():
-    policy = {f"{name}_weight": 0.25 for name in ("lexical", "semantic", "metadata", "rerank")}
-    made = overlay({"retrieval_policy": {"max_selected_chunks": 3} | policy})
-    assert overlay_of(made).overlay.retrieval_policy.weights.rerank == 0.25
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -50,13 +50,12 @@ def test_an_id_that_is_a_whole_number_is_its_text_in_every_format(tmp_path: Path
 def test_every_format_gives_the_same_requests(tmp_path: Path):
     lines = '{"request_id": "a", "project": "shop", "purpose": "fix-test", "question": "why, oh why?", "anchors": {"current_files": ["a.py", "b.py"]}, "time": {"as_of": "2025-01-01T00:00:00Z"}, "budget": {"max_tokens": 1200}}\n'
     (tmp_path / "r.jsonl").write_text("\n" + lines)
-    (tmp_path / "r.json").write_text(f"[{lines}]")
     (tmp_path / "r.csv").write_text(
         "request_id,project,purpose,question,anchors.current_files,time.as_of,budget.max_tokens,budget.max_chars\n"
         'a,shop,fix-test,"why, oh why?",a.py; b.py,2025-01-01T00:00:00Z,1200,\n'
     )
     pq.write_table(pa.Table.from_pylist(read_requests(tmp_path / "r.jsonl")), tmp_path / "r.parquet")
-    tables = [resolved(*read_requests(tmp_path / name))[0] for name in ("r.jsonl", "r.json", "r.csv", "r.parquet")]
+    tables = [resolved(*read_requests(tmp_path / name))[0] for name in ("r.jsonl", "r.csv", "r.parquet")]
     assert len(tables[0]) == 1
     assert all(table == tables[0] for table in tables)
 
@@ -74,27 +73,21 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
     }
 
 
-@pytest.mark.parametrize("name", ["r.jsonl", "r.json"])
-def test_a_secret_that_stands_as_a_field_is_not_told(tmp_path: Path, name: str):
-    (tmp_path / name).write_text('{"pwd=Sommer2024A": 1, "pwd=Sommer2024A": 2}')
-    try:
-        message = read_requests(tmp_path / name)[0].reason
-    except InputError as error:
-        message = str(error)
+def test_a_secret_that_stands_as_a_field_is_not_told(tmp_path: Path):
+    (tmp_path / "r.jsonl").write_text('{"pwd=Sommer2024A": 1, "pwd=Sommer2024A": 2}')
+    message = read_requests(tmp_path / "r.jsonl")[0].reason
     assert "got '<key of 15 characters>' again" in message and "Sommer" not in message
 
 
 def test_a_row_of_a_file_is_named_by_its_line_or_row(tmp_path: Path):
     row = '{"project": "shop", "purpose": "?", "question": "x"}'
     (tmp_path / "r.jsonl").write_text(f"\n{row}\n")
-    (tmp_path / "r.json").write_text(f"[{row.replace('?', 'fix-test')}, {row}]")
     (tmp_path / "r.csv").write_text('project,purpose,question\nshop,fix-test,"two\nlines"\nshop,?,x\n')
     pq.write_table(
         pa.table({"project": ["shop"] * 2, "purpose": ["fix-test", "?"], "question": ["x"] * 2}), tmp_path / "r.parquet"
     )
     places = {
         "r.jsonl": ("line-2", "2"),
-        "r.json": ("row-2", "row 2"),
         "r.csv": ("line-4", "4"),
         "r.parquet": ("row-2", "row 2"),
     }

@@ -1,4 +1,4 @@
-"""Spans of retrievals and runs: names of both conventions, one child per step, no content and no withheld count unasked."""
+"""Spans of retrievals: names of both conventions, one child per step, no content and no withheld count unasked."""
 
 from __future__ import annotations
 
@@ -123,17 +123,6 @@ def test_spans_change_no_answer(world, spans):
     assert traced.block == plain.block
     digests = [one.tables["snapshots"]["snapshot_digest"].to_pylist() for one in (plain, traced)]
     assert digests[0] == digests[1]
-
-
-def test_a_run_is_one_span_with_the_seconds_of_its_steps(world, spans):
-    with world.story.open(runs=world.folder / "runs", telemetry=Telemetry.of(spans.provider)) as retriever:
-        summary = retriever.run([ASKED | {"request_id": f"t-{n}", "purpose": "answer-question"} for n in range(3)])
-    (span,) = spans.exporter.get_finished_spans()
-    said = dict(span.attributes)
-    assert span.name == "scoped_retrieval run"
-    assert (said["scoped_retrieval.run.id"], said["scoped_retrieval.status.ok"]) == (summary.run_id, 3)
-    assert said["scoped_retrieval.step.candidate_recall.seconds"] > 0
-    assert SAYS not in span.to_json()
 
 
 def test_the_setting_sends_spans_to_standard_error_as_opentelemetry_is_told(world, tmp_path):

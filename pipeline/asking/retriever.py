@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,7 +123,7 @@ class Retriever:
         mode, `SHO.json` is read if its work tree is one of `work_trees`. `tokenizers` are the tokenizer files that a
         request may name, by path. `cross_encoder`, the folder of a model or a loaded one, reranks
         each request's best candidates: as many as its mode's `k_in`, without a mode three times its `max_items`. With
-        `telemetry`, every retrieval and every run emits OpenTelemetry spans. `plugins` are gates, lanes and score
+        `telemetry`, every retrieval emits OpenTelemetry spans. `plugins` are gates, lanes and score
         terms, or the names of plugins that are installed.
 
         Raises:
@@ -221,7 +221,6 @@ class Retriever:
         line = self._session.line
         staged, line = self._resumed(resume, line) if resume else (self._staged(requests, project), line)
         with (
-            self._telemetry.run() if self._telemetry is not None else nullcontext() as ended,
             self.runs.writing(staged.run_id),
             resumable(staged),
         ):
@@ -233,8 +232,6 @@ class Retriever:
                 for _ in with_progress(done, len(shards), progress, say):
                     pass
             run = staged.finish(self.corpus.expect_unerased)
-            if ended is not None:
-                ended(run.run_id, run.manifest["statuses"], run.node_seconds)
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:

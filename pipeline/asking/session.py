@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -83,8 +84,8 @@ class Session:
     live: LiveRun | None = None
     used: set[str] = field(default_factory=set)
     """Ids of the requests that have a snapshot, or may have one."""
-    repeats: dict[str, int] = field(default_factory=dict)
-    """The lowest suffix that a repeated request may get, by its id."""
+    repeats: Iterator[int] = field(default_factory=lambda: count(2))
+    """The suffixes of repeated requests."""
 
     def answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
         """An answer or an error per request, in order, each once its snapshot is durable, under the current grants. If
@@ -159,7 +160,6 @@ class Session:
         """End the session; returns its run if it began one."""
         live, self.live = self.live, None
         self.used.clear()
-        self.repeats.clear()
         return live
 
     def _resolved(self, group: Sequence[PendingRequest], now: datetime) -> list[pa.Table | InputError]:
@@ -182,20 +182,14 @@ class Session:
     def _unused(self, request: pa.Table, taken: set[str], *, named: bool) -> pa.Table:
         """A repeated request gets a snapshot and an id of its own, neither used nor `taken` by the group.
 
-        The cost must not grow with the session: `used` is never copied or scanned from the start.
+        The cost must not grow with the session: repeated requests are numbered through.
         """
-        wanted = request["request_id"][0].as_py()
-        if wanted not in self.used and wanted not in taken:
-            return request
-        if named:
-            raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
-        number = self.repeats.get(wanted, 2)
-        while f"{wanted}-{number}" in self.used:
-            number += 1
-        self.repeats[wanted] = number
-        while f"{wanted}-{number}" in taken or f"{wanted}-{number}" in self.used:
-            number += 1
-        return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
+        free = wanted = request["request_id"][0].as_py()
+        while free in self.used or free in taken:
+            if named:
+                raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
+            free = f"{wanted}-{next(self.repeats)}"
+        return request.set_column(0, REQUESTS.schema.field(0), pa.array([free]))
 
     def _answered(
         self, tables: dict[str, pa.Table], asked: PendingRequest, timings: tuple[Timing, ...], took: LineTimings

@@ -6,7 +6,7 @@
 Reads: a `Retrieval` with the times of the nodes that answered it. Gives: `Telemetry`; `telemetry_of` the setting. A
 retrieval is a span `retrieval PROJECT` with one child per step of the line, named by the conventions for generative AI
 (`gen_ai.*`) and by OpenInference (`openinference.span.kind`, `retrieval.documents.*`); attributes that neither names
-are below `scoped_retrieval.*`. A run of a table of requests is one span.
+are below `scoped_retrieval.*`. A run has no span: its manifest has the seconds of its nodes, and its lineage the events.
 
 Note: spans contain no content unless requested: no question, text, path or name of a person. Counts of rows that were
 not shown are for auditors: spans have them if the principal audits the projects, or if the embedding application
@@ -70,29 +70,12 @@ class Telemetry:
 
         Of an error, only the type is recorded.
         """
-        with self._span("retrieval") as span:
-            yield lambda found: self._answered(span, found, self.audit or audits(found.tables, audited))
-
-    @contextmanager
-    def run(self) -> Iterator[Callable[[str, Mapping[str, int], Mapping[str, float]], None]]:
-        """The span of a run; the yielded function takes its id, its statuses by count, and the seconds of its nodes."""
-        with self._span(f"{_NAME} run") as span:
-
-            def ended(run_id: str, statuses: Mapping[str, int], seconds: Mapping[str, float]) -> None:
-                attributes = {"openinference.span.kind": "CHAIN", f"{_OWN}run.id": run_id}
-                attributes |= {f"{_OWN}status.{status}": count for status, count in statuses.items()}
-                attributes |= {f"{_OWN}step.{step}.seconds": spent for step, spent in _by_step(seconds).items()}
-                _set(span, attributes)
-
-            yield ended
-
-    @contextmanager
-    def _span(self, name: str) -> Iterator[Any]:
         from opentelemetry.trace import Status, StatusCode
 
-        with self.tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+        start = self.tracer.start_as_current_span
+        with start("retrieval", record_exception=False, set_status_on_exception=False) as span:
             try:
-                yield span
+                yield lambda found: self._answered(span, found, self.audit or audits(found.tables, audited))
             except Exception as error:
                 span.set_attribute("error.type", type(error).__qualname__)
                 span.set_status(Status(StatusCode.ERROR))
@@ -275,11 +258,3 @@ def _homes() -> dict[str, str]:
         if node.originating_functions
     }
     return homes | _BESIDE
-
-
-def _by_step(seconds: Mapping[str, float]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for node, spent in seconds.items():
-        step = _homes().get(node, node)
-        found[step] = round(found.get(step, 0.0) + spent, 6)
-    return dict(sorted(found.items()))

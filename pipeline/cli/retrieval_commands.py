@@ -27,7 +27,7 @@ def run(
     requests: Annotated[
         Path | None,
         typer.Argument(
-            metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV file with one request per row; not with --resume."
+            metavar="REQUESTS", help="JSONL, Parquet or CSV file with one request per row; not with --resume."
         ),
     ] = None,
     preset: PresetFlag = None,

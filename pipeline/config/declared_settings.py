@@ -183,7 +183,7 @@ SETTINGS: Mapping[str, Setting] = {
             "telemetry",
             "choice",
             "off",
-            "OpenTelemetry spans of retrievals and runs (extra `otel`): off, spans, or content: questions and texts as well",
+            "OpenTelemetry spans of retrievals (extra `otel`): off, spans, or content: questions and texts as well",
             TELEMETRY,
         ),
         Setting("eval_data", "path", None, "folder of the evaluation collections"),

@@ -1,7 +1,7 @@
-"""Files of requests: JSON lines, JSON, Parquet and CSV with dotted columns.
+"""Files of requests: JSON lines, Parquet and CSV with dotted columns.
 
 Reads: a path. Gives: rows as dictionaries, in file order, each with its place: `file:n` by line in JSONL and CSV,
-`file:row n` by row in Parquet and JSON, from 1. A row that is no request is empty and has the reason, so that the
+`file:row n` by row in Parquet, from 1. A row that is no request is empty and has the reason, so that the
 others can be read; a file that is not UTF-8, CSV or Parquet as a whole is an error.
 """
 
@@ -21,7 +21,7 @@ from ..parsing.strict_json import strict_json
 from ..progress import counted
 from .fields import LISTS, NUMBERS, TEXTS, column_of, is_plugin_weight
 
-SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
+SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".csv")
 LIST_SEPARATOR = ";"
 """Separator of the items of a list in a CSV cell; a cell that starts with `[` is read as JSON."""
 
@@ -60,10 +60,9 @@ def read_requests(path: str | Path) -> list[FileRow]:
         raise InputError.described(f"one of {', '.join(SUFFIXES)}", repr(suffix) if suffix else "no suffix", path.name)
     if not path.is_file():
         raise InputError.described("a file of requests", "no such file", str(path))
-    if suffix == ".parquet":
-        rows = _parquet(path)
-    else:
-        rows = {".json": _json, ".csv": _csv}.get(suffix, _json_lines)(_text(path), path.name)
+    rows = (
+        _parquet(path) if suffix == ".parquet" else (_csv if suffix == ".csv" else _json_lines)(_text(path), path.name)
+    )
     if not rows:
         raise InputError.described("at least one request", "none", path.name)
     return rows
@@ -93,20 +92,6 @@ def _object(line: str, file: str, number: int) -> FileRow:
     if not isinstance(value, dict):
         return FileRow({}, file, number, "line", f"Expected one JSON object a line, got {kind_of(value)} - at {at}")
     return FileRow(value, file, number, "line")
-
-
-def _json(text: str, file: str) -> list[FileRow]:
-    value = strict_json(text, file)
-    if isinstance(value, dict):
-        value = value["requests"] if set(value) == {"requests"} else [value]
-    if not isinstance(value, list):
-        raise InputError.of_kind("a list of requests", value, file)
-    return [
-        FileRow(item, file, number, "row")
-        if isinstance(item, dict)
-        else FileRow({}, file, number, "row", f"Expected an object, got {kind_of(item)} - at {file}:row {number}")
-        for number, item in enumerate(value, start=1)
-    ]
 
 
 def _parquet(path: Path) -> list[FileRow]:

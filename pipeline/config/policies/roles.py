@@ -35,7 +35,6 @@ DEFAULT_BOOST = 0.25
 """Boost of a preferred source without one."""
 DEFAULT_PENALTY = 0.2
 """Default penalties of a stale row and of a row for other roles."""
-WEIGHTS = ("lexical", "semantic", "metadata", "rerank")
 
 
 def _selector(value: str) -> str:
@@ -99,7 +98,7 @@ class Weights(ModelDocument):
 
 
 class RetrievalPolicy(ModelDocument):
-    """Limits, weights and penalties (S4.16). The weights may also be flat fields, such as `lexical_weight`."""
+    """Limits, weights and penalties (S4.16)."""
 
     max_selected_chunks: Count
     weights: Weights
@@ -108,17 +107,6 @@ class RetrievalPolicy(ModelDocument):
     freshness_max_age_days: Annotated[float, Field(gt=0)] | None = None
     stale_penalty: Share = DEFAULT_PENALTY
     role_mismatch_penalty: Share = DEFAULT_PENALTY
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gathered(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping) or "weights" in value:
-            return value
-        flat = {name: key for name in WEIGHTS for key in (f"{name}_weight", f"{name}Weight") if key in value}
-        if not flat:
-            return value
-        rest = {key: one for key, one in value.items() if key not in flat.values()}
-        return rest | {"weights": {name: value[key] for name, key in flat.items()}}
 
 
 class SynthesisPolicy(ModelDocument):
