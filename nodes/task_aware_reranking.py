@@ -40,8 +40,9 @@ from .recall.bm25 import Bm25
 from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scores
 from .recall.recall_entries import Weighed
-from .recall.recall_scope import RecallTables, sub_query_of
-from .recall.turn_scores import scores_of_rows
+from .recall.recall_scope import RecallTables
+from .recall.turn_scores import turn_scores
+from .recall.vector_recall import vector_of_sub
 from .reranking.anchor_hits import anchor_term
 from .reranking.file_terms import file_terms
 from .reranking.name_terms import name_terms
@@ -114,11 +115,10 @@ def lane_scores(
     unread = np.flatnonzero(lexical <= 0)
     lexical[unread] = lexical_scores(pairs.at(unread), weights, tables, postings, bm25)
     if vectors is not None:
-        vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
-        vector[sub_query_of(tables.sub_queries, query_vectors)] = query_vectors["vector_row"].to_numpy()
+        vector = vector_of_sub(tables, query_vectors)
         unread = np.flatnonzero(semantic <= 0)
         semantic[unread] = semantic_scores(pairs.at(unread), vector, tables, vectors)
-    turns = scores_of_rows(pairs, weights, tables, placements, postings, bm25)
+    turns = turn_scores(pairs, weights, tables, placements, postings, bm25)
     return LANE_SCORES.build(
         {
             **_keys(pool),

@@ -12,7 +12,6 @@ from recall_world import Row, day, frame, line, names, passes, rules
 from scoped_retrieval.nodes.recall import turn_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
-from scoped_retrieval.nodes.recall.turns import sessions_of
 
 REQUESTS: list[Row] = [
     {"request_id": "a", "question": "session token", "projects": ("shop", "docs"), "as_of": day(30)},
@@ -33,18 +32,13 @@ def turn(text: str, hours: float, **columns: Any) -> Row:
 
 
 def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tuple[str, int], tuple[float, ...]]:
-    """The scores of every admissible turn, by request and row."""
+    """The scores of every admissible row, by request and row."""
     out: dict[str, Any] = line(world, requests, "recall_tables", "lexical_recall", plan=PLAN)
     tables = out["recall_tables"]
     named = tables.contracts["request_id"].to_pylist()
     by_id = {request["request_id"]: request for request in requests}
-    session = sessions_of(tables.evidence)
-    assert session is not None
     pairs = [
-        (r, row)
-        for r, name in enumerate(named)
-        for row in range(len(world["rows"]))
-        if session[row] >= 0 and passes(world, by_id[name], row)
+        (r, row) for r, name in enumerate(named) for row in range(len(world["rows"])) if passes(world, by_id[name], row)
     ]
     request, row = np.array(pairs).T
     found = turn_scores.turn_scores(

@@ -7,7 +7,7 @@
   `recall_entries`: the keys they look up
 - `bm25`: weight and factor; `posting_recall`: scores from posting lists
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
-- `turns`: the order of conversations; `turn_scores`: scores of a turn from the turns around it
+- `turns`: conversations, and the rows beside a row; `turn_scores`: scores of a turn from the turns around it
 - `pair_scores`: lexical and semantic scores of any pair of request and row, and the vectors of other rows
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

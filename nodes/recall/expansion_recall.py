@@ -21,15 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import first_of_runs, gathered, gathered_columns, integers, places_of
+from ..columns.keys import first_of_runs, gathered, gathered_columns, places_of
 from ..columns.numbers import quantise
-from ..columns.ragged import slabs, spread, starts_of
+from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex, posting_keys
 from ..text.index_keys import conflict_keys, id_keys
 from ..text.references import cited_documents, named_records
 from .recall_scope import PAIRS, Int, RecallTables, ScopeGroup
 from .recall_selection import VIA, Found, best_found
-from .turns import links_of_turns
+from .turns import beside, sessions
 from .versions import replacing
 
 SEEDS = 10
@@ -181,11 +181,17 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
 
 def _beside(scope: ScopeGroup, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
     """Rows of the same document or conversation, and children; searched only where a contract enables them."""
-    if _any_contract(scope, "chunk_expansion"):
-        yield _neighbors(scope, sub, local, placements)
-        for seed, turn in links_of_turns(scope, sub, rows, placements, TURNS):
-            yield seed, turn, "neighbour"
-        yield from _children(scope, rows)
+    if not _any_contract(scope, "chunk_expansion"):
+        return
+    request, groups, every = scope.tables.sub_request[sub], sessions(scope), np.arange(len(local))
+    pages = [(every, scope.document, 1, False)]
+    if groups is not None:
+        pages.append(((groups.of[local] >= 0).nonzero()[0], groups.of, TURNS, True))
+    for seeds, page, reach, timed in pages:
+        for line in beside(scope, placements, request[seeds], local[seeds], page, reach, timed=timed):
+            there = line >= 0
+            yield seeds[there], line[there], "neighbour"
+    yield from _children(scope, rows)
 
 
 def _any_contract(scope: ScopeGroup, switch: str) -> bool:
@@ -243,61 +249,6 @@ def _looked_up(
     for low, high in slabs(counts, PAIRS):
         of, at = spread(first[codes[low:high]], counts[low:high])
         yield row[low + of], found[at].astype(np.int64)
-
-
-def _neighbors(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -> Reached:
-    """The admissible rows before and after each seed in its document, as it was at the request's as_of.
-
-    Each document is sorted once per clock, however many seeds and requests use it.
-    """
-    tables = scope.tables
-    document = scope.document
-    by_document, sizes, starts, within = scope.once("documents", lambda: _documents(document))
-    _, of_request = tables.clock
-    page, of_seed = np.unique(of_request[tables.sub_request[sub]] * len(sizes) + document[local], return_inverse=True)
-    at_clock, of_document = np.divmod(page, len(sizes))
-    by_page = np.argsort(of_seed, kind="stable")
-    first = np.searchsorted(of_seed[by_page], np.arange(len(page) + 1))
-    seeds, found = [], []
-    for low, high in slabs(sizes[of_document], PAIRS):
-        counts = sizes[of_document[low:high]]
-        of, at = spread(starts[of_document[low:high]], counts)
-        order, member = _in_order(scope, at_clock[low:high][of], by_document[at], of, placements)
-        place = np.full(len(of), -1, dtype=np.int64)
-        place[order] = np.arange(len(order))
-        seed = by_page[first[low] : first[high]]
-        here = place[(np.cumsum(counts) - counts)[of_seed[seed] - low] + within[local[seed]]]
-        for beside in (here - 1, here + 1):
-            inside = (here >= 0) & (beside >= 0) & (beside < len(order))
-            inside[inside] = of[order[beside[inside]]] == of_seed[seed[inside]] - low
-            seeds.append(seed[inside])
-            found.append(member[beside[inside]])
-    return _joined(seeds), _joined(found), "neighbour"
-
-
-def _documents(document: Int) -> tuple[Int, Int, Int, Int]:
-    """The rows by document, the number of each one's rows, where they start, and the place of each row among them."""
-    by_document = np.argsort(document, kind="stable")
-    sizes = np.bincount(document)
-    starts = starts_of(sizes)
-    within = np.empty(len(document), dtype=np.int64)
-    within[by_document] = np.arange(len(document)) - np.repeat(starts[:-1], sizes)
-    return by_document, sizes, starts, within
-
-
-def _in_order(scope: ScopeGroup, clock: Int, member: Int, page: Int, placements: pa.Table) -> tuple[Int, Int]:
-    """The admissible cells (a clock, a row of the scope, its page), by page, line and id; and their rows."""
-    tables = scope.tables
-    rows = scope.rows[member]
-    open_, placement = tables.clock[0].judge(tables.row_index, clock, rows)
-    kept = np.flatnonzero(open_ & ~scope.withheld[member])
-    line = integers(gathered(placements["line_start"], placement[kept]).fill_null(0))
-    order = kept[np.lexsort((tables.row_index.id_rank[rows[kept]], line, page[kept]))]
-    return order, member[order]
-
-
-def _joined(parts: list[Int]) -> Int:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
 def _flattened(reached: list[Reached]) -> tuple[Int, Int, Int]:

@@ -1,7 +1,7 @@
 """BM25 over groups of rows, such as sessions or files; a group is the concatenation of its admissible rows.
 
 Reads a scope, which group each of its rows belongs to, the posting index and look-ups. Gives the look-ups with the
-postings of groups in place of rows, and the score of the groups that given pairs of request and row belong to.
+postings of groups in place of rows.
 
 Note: a group is made of A(r) alone. Term frequencies and lengths are summed over the rows that are admissible for the
 request, under its clock; document frequencies and N count groups that have such a row. A group of withheld, foreign or
@@ -10,8 +10,8 @@ future rows does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +21,9 @@ from ..columns.keys import distinct_numbers
 from ..columns.numbers import quantise
 from ..frames import PostingIndex
 from .bm25 import Bm25
-from .lane_recall import entries_of
-from .pair_scores import Pairs
-from .posting_recall import Asked, KeyRows, scores_of, settings, share
+from .posting_recall import Asked, KeyRows, settings, share
 from .recall_entries import Entries
-from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
+from .recall_scope import Bool, Float, Int, ScopeGroup
 
 
 @dataclass(frozen=True)
@@ -116,43 +114,3 @@ def of_groups(
         counts = np.diff(own.starts)
         most = np.minimum(weight, share(counts).repeat(counts)) * asked.held
         yield OfGroups(keys, asked, np.add.reduceat(quantise(most), own.starts[:-1]), statistics.groups)
-
-
-def pair_group_scores(
-    tables: RecallTables,
-    lane: str,
-    grouping: Callable[[ScopeGroup], Groups | None],
-    pairs: Pairs,
-    postings: PostingIndex,
-    bm25: Bm25,
-    *,
-    least: int = 1,
-) -> tuple[Float, Float]:
-    """The best BM25 of each pair's group over the sub-queries of its request, and the maximum possible for each.
-
-    Args:
-        tables: the inputs every lane reads.
-        lane: the lane whose sub-queries are scored.
-        grouping: the groups of a scope; None where it has none, at no further cost.
-        pairs: of request and row; a row of no group scores 0.
-        postings: the frame's index.
-        bm25: k1 and b.
-        least: requests with fewer groups get no scores.
-    """
-    best, reach = np.zeros(len(pairs.row)), np.zeros(len(pairs.row))
-    starts = pairs.starts(tables.contracts.num_rows)
-    asking = np.diff(starts) > 0
-    for whole in tables.scope_groups(lane):
-        scope = replace(whole, sub=whole.sub[asking[whole.request]])
-        groups = grouping(scope) if len(scope.sub) else None
-        if groups is None:
-            continue
-        for part in of_groups(scope, groups, postings, entries_of(scope, ("text",)), bm25):
-            for number, request in enumerate(scope.request[part.asked.subs].tolist()):
-                pair = np.arange(*starts[request : request + 2])
-                group = groups.of[scope.local(pairs.row[pair])]
-                pair, group = pair[group >= 0], group[group >= 0]
-                if part.groups >= least:
-                    best[pair] = np.maximum(best[pair], scores_of(part.keys, part.asked, number)[group])
-                    reach[pair] = np.maximum(reach[pair], part.reach[number])
-    return best, reach

@@ -26,10 +26,8 @@ from ..columns.keys import (
     constants,
     distinct_numbers,
     first_of_runs,
-    flat,
     integers,
     positions,
-    run_lengths,
 )
 from ..columns.ragged import starts_of
 from ..frames import OPEN_START, PostingIndex, RowIndex, SegmentPostings, key_hashes, micros
@@ -431,22 +429,3 @@ class _Lists:
             self.merged = postings.merged(scope.segments, starts_of(scope._ranges[1])[:-1], scope._table)
             self.small = self.merged is not None
         return self.merged
-
-
-def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:
-    """For a table sorted by (request_id, sub_query_id): the sub-query of each row.
-
-    Only the first row of each run of equal owners is looked up.
-    """
-    if not table.num_rows:
-        return np.empty(0, dtype=np.int64)
-    request, sub_query = flat(table["request_id"]), flat(table["sub_query_id"])
-    change = np.zeros(len(request), dtype=bool)
-    change[0] = True
-    for column in (request, sub_query):
-        change[1:] |= np.asarray(pc.not_equal(column[1:], column[:-1]))
-    first = change.nonzero()[0]
-    at = pa.array(first)
-    asked = pc.binary_join_element_wise(request.take(at), sub_query.take(at), "\n")
-    known = pc.binary_join_element_wise(flat(sub_queries["request_id"]), flat(sub_queries["sub_query_id"]), "\n")
-    return positions(asked, known).repeat(run_lengths(first, len(request)))

@@ -9,6 +9,7 @@ a turn without such terms can match as an answer to the turn before it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +19,13 @@ import pyarrow.compute as pc
 from ..columns.keys import distinct_numbers, gathered
 from ..frames import PostingIndex
 from .bm25 import Bm25
-from .group_scores import pair_group_scores
+from .group_scores import Groups, of_groups
+from .lane_recall import entries_of
 from .pair_scores import Pairs, weighed_texts
+from .posting_recall import scores_of
 from .recall_entries import TermWeights
-from .recall_scope import Bool, Float, Int, RecallTables
-from .turns import sessions_of, turn_groups, turns_beside
+from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
+from .turns import beside, sessions
 
 REACH = 2
 """The number of turns on each side that are scored with a turn."""
@@ -36,7 +39,7 @@ _QUESTION = "[?\u00bf\uff1f\u061f\u037e]"
 """Question marks of Latin, Chinese, Arabic and Greek script."""
 
 
-class PairTurnScores(NamedTuple):
+class TurnScores(NamedTuple):
     """One value per pair."""
 
     context: Float
@@ -49,26 +52,6 @@ class PairTurnScores(NamedTuple):
     """The maximum score of a session for the terms."""
 
 
-def scores_of_rows(
-    pairs: Pairs,
-    weights: TermWeights,
-    tables: RecallTables,
-    placements: pa.Table,
-    postings: PostingIndex,
-    bm25: Bm25,
-) -> PairTurnScores:
-    """The scores of pairs of request and row; rows that are not turns have 0, and cost nothing."""
-    session = sessions_of(tables.evidence)
-    turns = (session[pairs.row] >= 0).nonzero()[0] if session is not None and len(weights.sub) else pairs.row[:0]
-    if not len(turns):
-        return PairTurnScores(*np.zeros((4, len(pairs.row))))
-    own = Pairs(pairs.request[turns], pairs.row[turns])
-    found = turn_scores(own, weights, tables, placements, postings, bm25)
-    scores = np.zeros((len(found), len(pairs.row)))
-    scores[:, turns] = found
-    return PairTurnScores(*scores)
-
-
 def turn_scores(
     pairs: Pairs,
     weights: TermWeights,
@@ -76,22 +59,50 @@ def turn_scores(
     placements: pa.Table,
     postings: PostingIndex,
     bm25: Bm25,
-) -> PairTurnScores:
-    """The scores of pairs of request and turn.
+) -> TurnScores:
+    """The scores of pairs of request and row; rows that are not turns have 0.
 
     Args:
-        pairs: rows that are turns.
+        pairs: of request and row.
         weights: the weight of each term of a sub-query in A(r).
         tables: the inputs every lane reads.
         placements: the frame's placements.
         postings: the frame's index.
         bm25: the scoring of a posting.
     """
-    beside = turns_beside(tables, placements, pairs.request, pairs.row, REACH)
-    asks = _asks(tables.evidence, beside[_BEFORE])
-    context, answer = _around(pairs, beside, asks, weights, tables, postings, bm25)
-    session, reach = pair_group_scores(tables, "lexical", turn_groups, pairs, postings, bm25, least=2)
-    return PairTurnScores(context, answer, session, reach)
+    scores = TurnScores(*np.zeros((4, len(pairs.row))))
+    for scope in tables.scope_groups("lexical") if len(weights.sub) else ():
+        if (groups := sessions(scope)) is None:
+            continue
+        own = np.isin(pairs.request, scope.request).nonzero()[0]
+        local = scope.local(pairs.row[own])
+        turns = groups.of[local] >= 0
+        own, local = own[turns], local[turns]
+        asked = pairs.at(own)
+        found = beside(scope, placements, asked.request, local, groups.of, REACH, timed=True)
+        adjacent = np.where(found >= 0, scope.rows[found], -1)
+        scores.context[own], scores.answer[own] = _around(asked, adjacent, weights, tables, postings, bm25)
+        scores.session[own], scores.session_reach[own] = _of_sessions(scope, groups, asked, local, postings, bm25)
+    return scores
+
+
+def _of_sessions(
+    scope: ScopeGroup, groups: Groups, pairs: Pairs, local: Int, postings: PostingIndex, bm25: Bm25
+) -> tuple[Float, Float]:
+    """The best BM25 of each turn's session over the sub-queries of its request, and the maximum possible for each; 0 where
+    a request sees fewer than two sessions.
+    """
+    best, reach = np.zeros(len(local)), np.zeros(len(local))
+    if groups.count < 2:
+        return best, reach
+    starts = pairs.starts(scope.tables.contracts.num_rows)
+    asking = replace(scope, sub=scope.sub[np.diff(starts)[scope.request] > 0])
+    for part in of_groups(asking, groups, postings, entries_of(asking, ("text",)), bm25):
+        for number, request in enumerate(asking.request[part.asked.subs].tolist() if part.groups > 1 else ()):
+            own = slice(*starts[request : request + 2].tolist())
+            score = scores_of(part.keys, part.asked, number)[groups.of[local[own]]]
+            best[own], reach[own] = np.maximum(best[own], score), np.maximum(reach[own], part.reach[number])
+    return best, reach
 
 
 def _asks(evidence: pa.Table, row: Int) -> Bool:
@@ -105,23 +116,22 @@ def _asks(evidence: pa.Table, row: Int) -> Bool:
 
 def _around(
     pairs: Pairs,
-    beside: Int,
-    asks: Bool,
+    adjacent: Int,
     weights: TermWeights,
     tables: RecallTables,
     postings: PostingIndex,
     bm25: Bm25,
 ) -> tuple[Float, Float]:
     """The amount that adjacent turns add to the best BM25 of each turn, and the best BM25 of the question before it."""
-    there = beside >= 0
+    there, asks = adjacent >= 0, _asks(tables.evidence, adjacent[_BEFORE])
     best = np.zeros((3, len(pairs.row)))
     if not there.any():
         return best[0], best[1]
     length, near = tables.row_index.length, np.array(NEAR)[:, None]
     size = _WHOLE + (near * there).sum(axis=0)
-    long = _WHOLE * length[pairs.row] + (near * np.where(there, length[beside], 0)).sum(axis=0)
+    long = _WHOLE * length[pairs.row] + (near * np.where(there, length[adjacent], 0)).sum(axis=0)
     for own, terms in weighed_texts(pairs, weights, tables, postings):
-        row, around = pairs.row[own], beside[:, own]
+        row, around = pairs.row[own], adjacent[:, own]
         alone, nearby = terms.times(row), terms.times(around.reshape(-1)).reshape(-1, *around.shape)
         together = (_WHOLE * alone + (near * nearby).sum(axis=1)) / _WHOLE
         asked = np.where(asks[own], nearby[:, _BEFORE], 0)

@@ -1,27 +1,23 @@
-"""Turns: rows that are part of a conversation, in chronological order.
+"""The rows beside a row: in its conversation by time, in its document by line.
 
-Reads the evidence of a frame and the inputs of every lane. Gives the session of each row, the sessions of a scope as
-groups, and the turns adjacent to given ones.
+Reads a scope and its placements. Gives the sessions of a scope as groups of its rows, and the rows beside given ones.
 
 Note: the kind of a row and its session id determine whether it is a turn, not its reader: chat logs, session events and
 memories of a session are treated alike. Two turns are neighbors if nothing admissible is between them, no more than
-`GAP` passed, and both belong to the same session. So a turn that the request may not see does not exist: it is not a
+`GAP` passed, and both belong to the same session. So a row that the request may not see does not exist: it is not a
 neighbor and does not separate neighbors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.kept import OfTable
-from ..columns.keys import codes_of, constants, distinct_numbers, distinct_rows, flat, gathered, integers
+from ..columns.keys import codes_of, constants, distinct_rows, gathered, integers
 from ..columns.ragged import slabs, spread
 from .group_scores import Groups
-from .recall_scope import PAIRS, Bool, Int, RecallTables, ScopeGroup
+from .recall_scope import PAIRS, Int, ScopeGroup
 
 KINDS = ("memory", "session-event")
 """Kinds of evidence whose rows are turns if they have a session."""
@@ -31,116 +27,78 @@ _OF = ("owner_project", "owner_user", "session_id")
 """The columns that are equal for turns of one session, whatever their source."""
 
 
-def _sessions(evidence: pa.Table) -> Int | None:
-    session = evidence["session_id"]
-    if session.null_count == len(session):
-        return None
-    kind = pc.is_in(flat(evidence["evidence_kind"]), value_set=constants(KINDS))
-    rows = (np.asarray(kind) & np.asarray(flat(session).is_valid())).nonzero()[0]
-    if not len(rows):
-        return None
-    found = np.full(evidence.num_rows + 1, -1, dtype=np.int64)
-    _, found[rows] = distinct_numbers(codes_of([gathered(evidence[name], rows) for name in _OF]))
-    return found
+def sessions(scope: ScopeGroup) -> Groups | None:
+    """The sessions of a scope as groups of its rows; None where no row is a turn."""
+
+    def made() -> Groups | None:
+        session = scope.column("session_id")
+        if session.null_count == len(session):
+            return None
+        turns = np.asarray(pc.is_in(scope.column("evidence_kind"), value_set=constants(KINDS)))
+        turns = turns & np.asarray(session.is_valid())
+        return Groups.numbered(codes_of([scope.column(name) for name in _OF]), turns) if turns.any() else None
+
+    return scope.once("sessions", made)
 
 
-sessions_of = OfTable[Int | None](_sessions)
-"""The session of each row of a frame, -1 for a row that is not a turn, and a final -1; None if no row is a turn."""
+def beside(
+    scope: ScopeGroup, placements: pa.Table, request: Int, local: Int, page: Int, reach: int, *, timed: bool
+) -> Int:
+    """The rows before and after each of some rows on its page, at the clock of its request, as positions in `scope.rows`:
+    int64[2 * reach, rows], -1 where there is none.
 
-
-def turn_groups(scope: ScopeGroup) -> Groups | None:
-    """The sessions of a scope as groups of its rows; None where there are fewer than two."""
-    session = sessions_of(scope.tables.evidence)
-    if session is None:
-        return None
-    own = session[scope.rows]
-    groups = Groups.numbered(own, own >= 0)
-    return groups if groups.count > 1 else None
-
-
-def turns_beside(tables: RecallTables, placements: pa.Table, request: Int, row: Int, reach: int) -> Int:
-    """The turns before and after each of some turns, as frame rows: int64[2 * reach, turns], -1 where there is none.
-
-    Lines are for -reach, ..., -1, 1, ..., reach. The cost depends on the sessions of the turns.
+    Lines are for -reach, ..., -1, 1, ..., reach. Each page is sorted once per clock, however many rows and requests use
+    it.
 
     Args:
-        tables: the inputs every lane reads.
-        placements: the frame's placements; lines order turns of one instant.
-        request: the contract row of each turn.
-        row: the frame row of each turn; an inadmissible one has no adjacent turns.
-        reach: the number of turns on each side.
+        scope: the row group.
+        placements: the frame's placements, for lines.
+        request: the contract row of each row.
+        local: the position of each row; an inadmissible one has no adjacent rows.
+        page: the session or document of each row of the scope.
+        reach: the number of rows on each side.
+        timed: whether rows of a page are in order of time, and silence separates them; else they are in order of lines.
     """
     steps = [step for step in range(-reach, reach + 1) if step]
-    beside = np.full((len(steps), len(row)), -1, dtype=np.int64)
-    session = sessions_of(tables.evidence)
-    if session is None or not len(row):
-        return beside
-    first, page = distinct_rows(tables.clock[1][request], tables.group[request], session[row])
-    group = tables.group[request][first]
-    starts, counts, member = _members(tables, session, group, session[row][first])
-    clock = tables.clock[1][request][first]
-    by_page = page.argsort(kind="stable")
-    seeds = page[by_page].searchsorted(np.arange(len(first) + 1))
-    width = len(tables.row_index.id_rank)
+    found = np.full((len(steps), len(local)), -1, dtype=np.int64)
+    by_page = scope.once(("pages", timed), lambda: page.argsort(kind="stable"))
+    first, of_row = distinct_rows(scope.tables.clock[1][request], page[local])
+    clock, wanted = scope.tables.clock[1][request[first]], page[local[first]]
+    starts = page[by_page].searchsorted(wanted)
+    counts = page[by_page].searchsorted(wanted, side="right") - starts
+    seeds = of_row.argsort(kind="stable")
+    edges = of_row[seeds].searchsorted(np.arange(len(first) + 1))
     for low, high in slabs(counts, PAIRS):
         of, at = spread(starts[low:high], counts[low:high])
-        of, member_row, stretch = _in_order(tables, placements, clock[low:high][of], of, member[at])
-        code = of * width + member_row
+        of, member, stretch = _in_order(scope, placements, clock[low:high][of], of, by_page[at], timed)
+        code = of * len(scope.rows) + member
         place = code.argsort()
-        seed = by_page[seeds[low] : seeds[high]]
-        wanted = (page[seed] - low) * width + row[seed]
-        found = np.minimum(code[place].searchsorted(wanted), max(len(code) - 1, 0))
-        known = code[place[found]] == wanted if len(code) else np.zeros(len(seed), dtype=bool)
-        seed, here = seed[known], place[found[known]]
-        for line, step in zip(beside, steps, strict=True):
+        seed = seeds[edges[low] : edges[high]]
+        asked = (of_row[seed] - low) * len(scope.rows) + local[seed]
+        near = np.minimum(code[place].searchsorted(asked), max(len(code) - 1, 0))
+        known = code[place[near]] == asked if len(code) else np.zeros(len(seed), dtype=bool)
+        seed, here = seed[known], place[near[known]]
+        for line, step in zip(found, steps, strict=True):
             there = here + step
             inside = (there >= 0) & (there < len(stretch))
             inside[inside] = stretch[there[inside]] == stretch[here[inside]]
-            line[seed[inside]] = member_row[there[inside]]
-    return beside
+            line[seed[inside]] = member[there[inside]]
+    return found
 
 
-def links_of_turns(
-    scope: ScopeGroup, sub: Int, row: Int, placements: pa.Table, reach: int
-) -> Iterator[tuple[Int, Int]]:
-    """Seed number and position in `scope.rows` of the turns adjacent to seeds that are turns."""
-    session = sessions_of(scope.tables.evidence)
-    turns = (session[row] >= 0).nonzero()[0] if session is not None else row[:0]
-    if not len(turns):
-        return
-    tables = scope.tables
-    for line in turns_beside(tables, placements, tables.sub_request[sub[turns]], row[turns], reach):
-        there = line >= 0
-        yield turns[there], scope.local(line[there])
-
-
-def _members(tables: RecallTables, session: Int, group: Int, wanted: Int) -> tuple[Int, Int, Int]:
-    """The visible turns of pairs of row group and session: those of pair `i` are `starts[i]`, `counts[i]` of the rows."""
-    groups = integers(tables.reachable["scope_group"])
-    used = distinct_numbers(group)[0]
-    low = groups.searchsorted(used)
-    _, at = spread(low, groups.searchsorted(used, side="right") - low)
-    asked = np.zeros(int(session.max()) + 2, dtype=bool)
-    asked[wanted] = True
-    row = integers(tables.reachable["row"])[at]
-    kept = asked[session[row]] & (integers(tables.reachable["withheld_by"])[at] == 0)
-    row, at = row[kept], at[kept]
-    code = groups[at] * len(asked) + session[row]
-    order = code.argsort(kind="stable")
-    pair = group * len(asked) + wanted
-    starts = code[order].searchsorted(pair)
-    return starts, code[order].searchsorted(pair, side="right") - starts, row[order]
-
-
-def _in_order(tables: RecallTables, placements: pa.Table, clock: Int, page: Int, row: Int) -> tuple[Int, Int, Int]:
-    """The admissible ones of turns on pages, by page, time, line and id; and the stretch of neighbors of each."""
-    index = tables.row_index
-    open_, placement = tables.clock[0].judge(index, clock, row)
-    page, row, placement = page[open_], row[open_], placement[open_]
-    time = index.happened_at(row, placement)
+def _in_order(
+    scope: ScopeGroup, placements: pa.Table, clock: Int, page: Int, member: Int, timed: bool
+) -> tuple[Int, Int, Int]:
+    """The admissible ones of rows on pages, by page, time, line and id; and the stretch of neighbors of each."""
+    index = scope.tables.row_index
+    open_, placement = scope.tables.clock[0].judge(index, clock, scope.rows[member])
+    open_ &= ~scope.withheld[member]
+    page, member, placement = page[open_], member[open_], placement[open_]
+    row = scope.rows[member]
+    time = index.happened_at(row, placement) if timed else np.zeros(len(row), dtype=np.int64)
     line = integers(gathered(placements["line_start"], placement).fill_null(0))
     order = np.lexsort((index.id_rank[row], line, time, page))
-    page, row, time = page[order], row[order], time[order]
-    apart: Bool = np.ones(len(page), dtype=bool)
+    page, member, time = page[order], member[order], time[order]
+    apart = np.ones(len(page), dtype=bool)
     apart[1:] = (page[1:] != page[:-1]) | (time[1:] - time[:-1] > GAP)
-    return page, row, apart.cumsum()
+    return page, member, apart.cumsum()

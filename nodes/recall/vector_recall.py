@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, distinct_rows, integers
+from ..columns.keys import distinct_numbers, distinct_rows, integers, pair_positions, take_or
 from ..columns.numbers import RESOLUTION
 from ..frames import RowIndex, VectorIndex, segments_of
 from ..kernels.compiled import in_threads, kernels
-from .recall_scope import CELLS, Bool, Int, RecallTables, ScopeGroup, sub_query_of
+from .recall_scope import CELLS, Bool, Int, RecallTables, ScopeGroup
 from .recall_selection import SPARE, Found
 
 ROWS_AT_ONCE = 1 << 12
@@ -57,13 +57,18 @@ class _Asked(NamedTuple):
     mask: Int
 
 
+def vector_of_sub(tables: RecallTables, query_vectors: pa.Table) -> Int:
+    """The query vector of each sub-query, -1 for none."""
+    wanted, known = ((each["request_id"], each["sub_query_id"]) for each in (tables.sub_queries, query_vectors))
+    return integers(take_or(query_vectors["vector_row"], pair_positions(wanted, known), -1))
+
+
 def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: VectorIndex) -> Found:
     """The nearest rows of each sub-query that has a vector.
 
     Withheld rows are not recorded here: every row has some cosine with any query, so that would record noise.
     """
-    vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
-    vector[sub_query_of(tables.sub_queries, query_vectors)] = integers(query_vectors["vector_row"])
+    vector = vector_of_sub(tables, query_vectors)
     parts = []
     for scope in tables.scope_groups("semantic"):
         with_one = np.flatnonzero(vector[scope.sub] >= 0)

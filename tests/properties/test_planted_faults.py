@@ -272,15 +272,12 @@ def symbols_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def turns_beside_withheld_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn is scored with its neighbours, even with those that a visibility gate withholds."""
-    right = turns._members
+    right = turns._in_order
 
-    def wrong(tables: Any, *rest: Any) -> Any:
-        at = tables.reachable.schema.get_field_index("withheld_by")
-        field = tables.reachable.schema.field(at)
-        nothing = pa.array(np.zeros(tables.reachable.num_rows), field.type)
-        return right(replace(tables, reachable=tables.reachable.set_column(at, field, nothing)), *rest)
+    def wrong(scope: Any, *rest: Any) -> Any:
+        return right(replace(scope, withheld=np.zeros_like(scope.withheld)), *rest)
 
-    monkeypatch.setattr(turns, "_members", wrong)
+    monkeypatch.setattr(turns, "_in_order", wrong)
 
 
 def sessions_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
