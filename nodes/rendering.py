@@ -36,30 +36,6 @@ from typing import NamedTuple
 from .columns.hidden_characters import escape
 from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
 
-__all__ = [
-    "BARE_FRAME",
-    "BRIEF_TOKENS",
-    "CLOSING",
-    "CUT_MARK",
-    "FRAME",
-    "GROUPS",
-    "HEADER",
-    "MARGIN",
-    "REF_LENGTH",
-    "STANDING_WORDS",
-    "TRIMMING_POLICY",
-    "ItemLines",
-    "assemble",
-    "authority_word",
-    "clean",
-    "head",
-    "item_lines",
-    "locator",
-    "quoted",
-    "requoted",
-    "shows_text",
-]
-
 TRIMMING_POLICY = "statement/1"
 """Name of the trimming rules of `budget_trimming`; it changes with the rules."""
 

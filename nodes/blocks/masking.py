@@ -21,8 +21,6 @@ from ..columns.list_columns import flattened
 from ..columns.ragged import spread, starts_of
 from ..schema import SPAN
 
-__all__ = ["DETECTOR", "class_lists", "clipped", "masked", "masked_column", "masked_text", "masked_with_spans"]
-
 DETECTOR = "mask/2"
 """Name and version of the patterns below, recorded with every masked item; another pattern is another version."""
 

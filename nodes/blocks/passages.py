@@ -29,8 +29,6 @@ from ..columns.keys import constants
 from ..columns.numbers import RESOLUTION
 from .line_units import DULL, PART, Units
 
-__all__ = ["AskedWords", "asked_by", "best_passage"]
-
 PREFIX = 5
 """Bytes of a word that are compared."""
 _ENDINGS = {4: (b"s", b"e", b"i", b"*"), 3: (b"s", b"es", b"ed", b"er", b"in", b"*e", b"*i")}

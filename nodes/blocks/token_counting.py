@@ -24,8 +24,6 @@ from ..columns.array_bytes import offsets_and_bytes
 from ..errors import ModelError
 from .byte_runs import text_tokens
 
-__all__ = ["BASE", "EXTRA", "TOKEN", "Counters", "EncodedCounter", "TokenCounter"]
-
 BASE = "approx-bpe/1"
 """Name of the bundled counter."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["last_cut"]
-
 _SPACES, _NO_WORD = re.compile(r"\s+"), re.compile(r"\W+")
 _JOINER = "\u200d"
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ESCAPED", "HIDDEN", "JOINERS", "SELECTORS", "escape"]
-
 HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"

@@ -19,13 +19,9 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NOWHERE = np.empty(0, dtype=np.int64)
 """An empty array of positions."""
-_STRING = pa.string().id
-_NUMBERS = {pa.int32().id, pa.int64().id}
-_TEXTS = {_STRING, pa.large_string().id}
+_TEXTS = {pa.string().id, pa.large_string().id}
 A_HANDFUL = 64
 """Up to this many texts, a Python dictionary finds them in half of Arrow's setup time."""
-CLOSE = 16
-"""Numbers are dense if their range is at most this many times their count."""
 
 
 def flat(column: Column) -> pa.Array:
@@ -91,10 +87,6 @@ def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
     if len(values) + len(among) <= A_HANDFUL and values.type.id in _TEXTS and among.type.id in _TEXTS:
         places = {value: place for place, value in reversed(list(enumerate(among.to_pylist())))}
         return np.fromiter(map(places.get, values.to_pylist(), repeat(-1)), dtype=np.int64, count=len(values))
-    if {values.type.id, among.type.id} <= _NUMBERS and not values.null_count + among.null_count and len(among):
-        found = _found_number(integers(values), integers(among))
-        if found is not None:
-            return found
     found = pc.index_in(values, value_set=flat(among))
     return (found.fill_null(-1) if found.null_count else found).to_numpy().astype(np.int64)
 
@@ -105,18 +97,6 @@ def places_of(values: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArra
         return np.full(len(values), -1)
     found = np.minimum(ascending.searchsorted(values), len(ascending) - 1)
     return np.where(ascending[found] == values, found, -1)
-
-
-def _found_number(values: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """`_found` of numbers by a table of positions, in a tenth of the time of hashing; None if `among` is too sparse."""
-    low, high = int(among.min()), int(among.max())
-    size = high - low + 1
-    if size > CLOSE * (len(values) + len(among)):
-        return None
-    places = np.full(size + 1, -1)
-    places[among[::-1] - low] = np.arange(len(among))[::-1]
-    at = values - low
-    return places[np.where((at >= 0) & (at < size), at, size)]
 
 
 def order_by(*columns: NDArray[Any]) -> NDArray[np.int64]:

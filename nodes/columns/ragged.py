@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 
 from .keys import first_of_runs
 
-__all__ = ["Ragged", "distinct", "expand_ranges", "slabs", "spread", "starts_of"]
-
-
 AT_ONCE = 1 << 15
 """Codes processed at once: their temporary arrays stay in the processor's cache."""
 

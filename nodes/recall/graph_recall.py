@@ -27,8 +27,6 @@ from ..text.references import References, cited_documents
 from .recall_scope import PAIRS, Bool, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found, best_found
 
-__all__ = ["Walked", "recall_graph"]
-
 SEEDS = 10
 """Hits per request from which the walk starts."""
 WALK_ON = 0.85
