@@ -146,7 +146,7 @@ def _claims(lines: Sequence[str], section: str) -> list[_Claim]:
 def _keys(named: References) -> dict[int, set[str]]:
     """The records that each text names, by their keys."""
     keys: dict[int, set[str]] = defaultdict(set)
-    for row, key in zip(named.row.tolist(), named.key.to_pylist(), strict=True):
+    for row, key in named:
         keys[row].add(key)
     return keys
 

@@ -13,7 +13,7 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 import numpy as np
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ..columns.keys import first_of_runs, gathered, gathered_columns, places_of
 from ..columns.numbers import quantise
-from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex, posting_keys
 from ..text.index_keys import conflict_keys, id_keys
 from ..text.references import cited_documents, named_records
@@ -94,8 +93,7 @@ def _rivals(scope: ScopeGroup, own: Found, postings: PostingIndex) -> Iterator[R
     """The rows that compete with the seeds or replace them."""
     yield from _linked(scope, own.row, postings, _RIVALS)
     of, by = replacing(scope, scope.tables.sub_request[own.sub], own.row, postings)
-    if len(of):
-        yield of, scope.local(by), "superseding"
+    yield of, by, "superseding"
 
 
 def _all_links(
@@ -127,23 +125,13 @@ def _followed(
         local = scope.local(own.row)
         for seed, row, via in _gathered(links(scope, own, local)):
             sub = own.sub[seed]
-            passes = _open(scope, request[sub], row) & (row != local[seed]) & follows[request[sub], via]
+            passes = scope.admitted(request[sub], row)[0] & (row != local[seed]) & follows[request[sub], via]
             passes &= places_of(request[sub] * width + scope.rows[row], taken) < 0
             kept = passes.nonzero()[0]
             kept = kept[scope.in_window(sub[kept], row[kept])]
             score = quantise(own.score[seed[kept]] * _SHARES[via[kept]])
             parts.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))
     return _once(tables, Found.concat(parts)) if len(parts) > 1 else Found.concat(parts)
-
-
-def _open(scope: ScopeGroup, request: Int, row: Int) -> NDArray[np.bool_]:
-    """Whether each of some positions in the rows of a scope is admissible for its request."""
-    clock = scope.tables.clock[1][request]
-    passes = np.empty(len(row), dtype=bool)
-    for number in set(clock.tolist()):
-        own = clock == number
-        passes[own] = scope.open(np.array([number]))[0, row[own]]
-    return passes
 
 
 def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
@@ -164,11 +152,9 @@ def _linked(scope: ScopeGroup, rows: Int, postings: PostingIndex, links: tuple[L
     for column, via, field, keys_of in links:
         if stored[column].null_count == len(rows):
             continue
-        named = [(row, key) for row, name in enumerate(stored[column].to_pylist()) if name for key in keys_of(name)]
-        for seed, local in _looked_up(
-            scope, [row for row, _ in named], posting_keys(field, [key for _, key in named]), postings
-        ):
-            yield seed, local, via
+        names = stored[column].to_pylist()
+        named = [(row, key) for row, name in enumerate(names) if name for key in posting_keys(field, keys_of(name))]
+        yield from ((seed, local, via) for seed, local, _ in scope.referred(postings, named))
 
 
 def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
@@ -226,29 +212,11 @@ def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
     if _any_contract(scope, "citation_chaining"):
         cited = cited_documents(stored["links"], stored["text"])
-        for seed, local in _looked_up(scope, cited.row, cited.key.to_pylist(), postings):
-            yield seed, local, "citation"
+        yield from ((seed, local, "citation") for seed, local, _ in scope.referred(postings, cited))
     if _any_contract(scope, "exact_lookups"):
         records = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))
-        named = named_records(stored["path"], stored["text"])
-        for seed, local in _looked_up(scope, named.row, named.key.to_pylist(), postings):
+        for seed, local, _ in scope.referred(postings, named_records(stored["path"], stored["text"])):
             yield seed[records[local]], local[records[local]], "record"
-
-
-def _looked_up(
-    scope: ScopeGroup, rows: Sequence[int] | Int, keys: Sequence[str], postings: PostingIndex
-) -> Iterator[tuple[Int, Int]]:
-    """Row number and position in `scope.rows` of all rows with the keys; each row number has one."""
-    if not keys:
-        return
-    places: dict[str, int] = {}
-    codes = np.array([places.setdefault(key, len(places)) for key in keys])
-    row = np.asarray(rows)
-    first, last, found, _ = scope.look_up(postings, list(places))
-    counts = (last - first)[codes]
-    for low, high in slabs(counts, PAIRS):
-        of, at = spread(first[codes[low:high]], counts[low:high])
-        yield row[low + of], found[at].astype(np.int64)
 
 
 def _flattened(reached: list[Reached]) -> tuple[Int, Int, Int]:

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 
 from ..columns.keys import constants, distinct_rows, first_of_runs, flat, gathered, integers, order_by, rank_within
 from ..columns.numbers import quantise
-from ..columns.ragged import Ragged, slabs, spread
+from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex, posting_keys
 from ..text.anchor_patterns import find_all
 from ..text.index_keys import definition_keys
 from ..text.references import References, cited_documents
-from .recall_scope import PAIRS, Bool, Float, Int, RecallTables, ScopeGroup
+from .recall_scope import PAIRS, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found, best_found
 
 SEEDS = 10
@@ -174,7 +174,7 @@ def _edges(
     entry, target, kind, group = (
         np.concatenate([getattr(one, name) for one in found]) for name in ("entry", "local", "kind", "group")
     )
-    passes, placement = _admitted(scope, request[entry], target)
+    passes, placement = scope.admitted(request[entry], target)
     kept = np.flatnonzero(passes & (target != local[entry]))
     kept = kept[scope.in_window(sub[entry[kept]], target[kept])]
     entry, target, kind, group, placement = (column[kept] for column in (entry, target, kind, group, placement))
@@ -196,33 +196,29 @@ def _edges(
     return entry[kept], target[kept], kind[kept], quantise(confidence[kept])
 
 
-def _admitted(scope: ScopeGroup, request: Int, target: Int) -> tuple[Bool, Int]:
-    """Whether each target is in A(r), and the placement that it was judged by."""
-    clock, of_request = scope.tables.clock
-    passes, placement = clock.judge(scope.tables.row_index, of_request[request], scope.rows[target])
-    return passes & ~scope.withheld[target], placement
-
-
 def _named(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[_Edges]:
-    """The citations, imports and calls of rows."""
+    """The citations, imports and calls of rows; calls of one name share their confidence."""
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "text", "calls")}
-    yield from _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings, "citation")
-    yield from _looked_up(scope, _imports(stored["text"]), postings, "import")
-    called = Ragged.of(stored["calls"]).expand(lambda name: posting_keys("definition", definition_keys(name)[:2]))
-    keys = called.vocabulary.cast(pa.large_string()).take(pa.array(called.codes))
-    yield from _looked_up(scope, References(called.rows, keys), postings, "call")
+    called = ((row, name) for row, names in enumerate(stored["calls"].to_pylist()) for name in names or ())
+    named = {
+        "citation": cited_documents(stored["links"], stored["text"]),
+        "import": _imports(stored["text"]),
+        "call": [(row, key) for row, name in called for key in posting_keys("definition", definition_keys(name)[:2])],
+    }
+    for kind, references in named.items():
+        for entry, local, key in scope.referred(postings, references):
+            group = key if kind == "call" else np.full(len(key), -1)
+            yield _Edges(entry, local, np.full(len(key), EDGES.index(kind)), group)
 
 
 def _imports(texts: pa.Array) -> References:
     """The files that texts import: dotted modules of Python, paths of JavaScript, by the keys of paths."""
-    large = texts.cast(pa.large_string())
-    rows, keys = [], []
+    large, found = texts.cast(pa.large_string()), list[tuple[int, str]]()
     for pattern, quoted in ((_IMPORTS, False), (_MODULES, True)):
-        row, name = find_all(large, pattern)
-        named = Ragged.of(name).expand(lambda module, quoted=quoted: _files(module, quoted))
-        rows.append(row[named.rows])
-        keys.append(named.vocabulary.cast(pa.large_string()).take(pa.array(named.codes)))
-    return References(np.concatenate(rows), pa.concat_arrays(keys))
+        rows, names = find_all(large, pattern)
+        modules = zip(rows.tolist(), names.to_pylist(), strict=True)
+        found += [(row, key) for row, module in modules for key in _files(module, quoted)]
+    return found
 
 
 def _files(module: str, quoted: bool) -> list[str]:
@@ -231,21 +227,6 @@ def _files(module: str, quoted: bool) -> list[str]:
         return []
     path = "/".join(parts).lower()
     return posting_keys("path", [path + ending for ending in _ENDINGS[quoted]])
-
-
-def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex, kind: str) -> Iterator[_Edges]:
-    """All rows of the scope with the keys; calls of one name share their confidence."""
-    if not len(references.row):
-        return
-    keys = references.key.dictionary_encode()
-    codes = integers(keys.indices)
-    first, last, found, _ = scope.look_up(postings, keys.dictionary.to_pylist())
-    counts = (last - first)[codes]
-    for low, high in slabs(counts, PAIRS):
-        of, at = spread(first[codes[low:high]], counts[low:high])
-        group = codes[low + of] if kind == "call" else np.full(len(of), -1)
-        to = found[at].astype(np.int64)
-        yield _Edges(references.row[low + of], to, np.full(len(of), EDGES.index(kind)), group)
 
 
 @dataclass(frozen=True)

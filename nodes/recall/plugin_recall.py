@@ -39,10 +39,8 @@ def _instants(scope: ScopeGroup) -> list[int]:
 
 def _of_instant(scope: ScopeGroup, lane: Lane, number: int) -> Found:
     """The hits of the lane for the sub-queries of a scope with one `as_of`."""
-    clock, of_request = scope.tables.clock
-    asking = (of_request[scope.request] == number).nonzero()[0]
-    open_, _ = clock.judge(scope.tables.row_index, np.full(len(scope.rows), number), scope.rows)
-    local = (open_ & ~scope.withheld).nonzero()[0]
+    asking = (scope.tables.clock[1][scope.request] == number).nonzero()[0]
+    local = scope.open(np.array([number]))[0].nonzero()[0]
     rows = pa.table({name: scope.column(name).take(pa.array(local)) for name in lane.columns})
     asked = pa.table(gathered_columns(scope.tables.sub_queries, _ASKED, scope.sub[asking]))
     _, first, of = np.unique(codes_of([asked[name] for name in _ASKED]), return_index=True, return_inverse=True)

@@ -29,9 +29,10 @@ from ..columns.keys import (
     integers,
     positions,
 )
-from ..columns.ragged import starts_of
+from ..columns.ragged import slabs, spread, starts_of
 from ..frames import OPEN_START, PostingIndex, RowIndex, SegmentPostings, key_hashes, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
+from ..text.references import References
 from ..walls.time_gates import ContractClock, Moments, distinct_clocks
 
 Int = NDArray[np.int64]
@@ -298,6 +299,26 @@ class ScopeGroup:
         kept = local >= 0
         starts = starts_of(kept)[found.starts]
         return starts[:-1], starts[1:], local[kept], found.freqs[kept]
+
+    def referred(self, postings: PostingIndex, references: References) -> Iterator[tuple[Int, Int, Int]]:
+        """For some of the references at once: the number of each, a position in `rows` that has its key, and a number of the
+        key.
+        """
+        if not references:
+            return
+        places: dict[str, int] = {}
+        number, code = np.array([(n, places.setdefault(key, len(places))) for n, key in references], np.int64).T
+        first, last, found, _ = self.look_up(postings, list(places))
+        counts = (last - first)[code]
+        for low, high in slabs(counts, PAIRS):
+            of, at = spread(first[code[low:high]], counts[low:high])
+            yield number[low + of], found[at].astype(np.int64), code[low + of]
+
+    def admitted(self, request: Int, local: Int) -> tuple[Bool, Int]:
+        """Whether each row is in A(r) of a contract row, and the placement that it was judged by."""
+        clock, of_request = self.tables.clock
+        passes, placement = clock.judge(self.tables.row_index, of_request[request], self.rows[local])
+        return passes & ~self.withheld[local], placement
 
     def column(self, name: str) -> pa.Array:
         """An evidence column of the scope's rows; the cost follows the scope's segments."""

@@ -63,14 +63,14 @@ def beside(
     found = np.full((len(steps), len(local)), -1, dtype=np.int64)
     by_page = scope.once(("pages", timed), lambda: page.argsort(kind="stable"))
     first, of_row = distinct_rows(scope.tables.clock[1][request], page[local])
-    clock, wanted = scope.tables.clock[1][request[first]], page[local[first]]
+    asking, wanted = request[first], page[local[first]]
     starts = page[by_page].searchsorted(wanted)
     counts = page[by_page].searchsorted(wanted, side="right") - starts
     seeds = of_row.argsort(kind="stable")
     edges = of_row[seeds].searchsorted(np.arange(len(first) + 1))
     for low, high in slabs(counts, PAIRS):
         of, at = spread(starts[low:high], counts[low:high])
-        of, member, stretch = _in_order(scope, placements, clock[low:high][of], of, by_page[at], timed)
+        of, member, stretch = _in_order(scope, placements, asking[low:high][of], of, by_page[at], timed)
         code = of * len(scope.rows) + member
         place = code.argsort()
         seed = seeds[edges[low] : edges[high]]
@@ -87,12 +87,11 @@ def beside(
 
 
 def _in_order(
-    scope: ScopeGroup, placements: pa.Table, clock: Int, page: Int, member: Int, timed: bool
+    scope: ScopeGroup, placements: pa.Table, request: Int, page: Int, member: Int, timed: bool
 ) -> tuple[Int, Int, Int]:
     """The admissible ones of rows on pages, by page, time, line and id; and the stretch of neighbors of each."""
     index = scope.tables.row_index
-    open_, placement = scope.tables.clock[0].judge(index, clock, scope.rows[member])
-    open_ &= ~scope.withheld[member]
+    open_, placement = scope.admitted(request, member)
     page, member, placement = page[open_], member[open_], placement[open_]
     row = scope.rows[member]
     time = index.happened_at(row, placement) if timed else np.zeros(len(row), dtype=np.int64)

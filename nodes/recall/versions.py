@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from ..columns.kept import OfTable
 from ..columns.keys import first_of_runs, flat, gathered, gathered_columns, present, take_or, truth
 from ..columns.list_columns import flattened
-from ..columns.ragged import Ragged, spread
 from ..frames import OPEN_END, PostingIndex, posting_keys
 from ..text.index_keys import id_keys
 from .recall_scope import Bool, Int, RecallTables, ScopeGroup
@@ -42,7 +41,8 @@ def replaced_by(tables: RecallTables, request: Int, row: Int, postings: PostingI
     newest = np.where(stated & ~_still_stands(tables, request, row), row, -1)
     for scope in tables.scope_groups(None):
         own = np.isin(request, scope.request).nonzero()[0]
-        of, by = replacing(scope, request[own], row[own], postings)
+        of, local = replacing(scope, request[own], row[own], postings)
+        by = scope.rows[local]
         order = np.lexsort((tables.row_index.id_rank[by], _recorded(tables, request[own][of], by), of))[::-1]
         first = order[first_of_runs(of[order])]
         newest[own[of[first]]] = by[first]
@@ -50,31 +50,26 @@ def replaced_by(tables: RecallTables, request: Int, row: Int, postings: PostingI
 
 
 def replacing(scope: ScopeGroup, request: Int, row: Int, postings: PostingIndex) -> tuple[Int, Int]:
-    """For (contract row, frame row) pairs of a scope: a position among the pairs, and a frame row that replaces its row
-    and is admissible for its request.
+    """For (contract row, frame row) pairs of a scope: a position among the pairs, and a position in `scope.rows` of a row
+    that replaces its row and is admissible for its request.
     """
     tables = scope.tables
     able = _able(tables.evidence, row)
     if not len(able):
         return able, able
-    parts = [
-        _looked_up(Ragged.of(gathered(tables.evidence[column], row[able])).expand(id_keys), scope, postings)
+    ids = [
+        (at, key)
         for column in _IDS
+        for at, id_ in zip(able.tolist(), gathered(tables.evidence[column], row[able]).to_pylist(), strict=True)
+        for key in posting_keys("id", id_keys(id_ or ""))
     ]
-    of, by = (able[np.concatenate([part[0] for part in parts])], np.concatenate([part[1] for part in parts]))
+    found = [(of, local) for of, local, _ in scope.referred(postings, ids)] or [(able[:0], able[:0])]
+    of, local = map(np.concatenate, zip(*found, strict=True))
     for holds in (_of_one_owner, _newer):
-        kept = holds(tables, request[of], row[of], by)
-        of, by = of[kept], by[kept]
-    kept = admitted(scope, request[of], by)
-    return of[kept], by[kept]
-
-
-def admitted(scope: ScopeGroup, request: Int, row: Int) -> Bool:
-    """Whether the frame row of each pair is in A(r)."""
-    clock, of_request = scope.tables.clock
-    local = scope.local(row)
-    passes, _ = clock.judge(scope.tables.row_index, of_request[request], row)
-    return passes & (local >= 0) & ~scope.withheld[local]
+        kept = holds(tables, request[of], row[of], scope.rows[local])
+        of, local = of[kept], local[kept]
+    kept, _ = scope.admitted(request[of], local)
+    return of[kept], local[kept]
 
 
 def _able(evidence: pa.Table, row: Int) -> Int:
@@ -97,15 +92,6 @@ def _replaceable(evidence: pa.Table) -> Bool | None:
         if len(among):
             found = found | np.asarray(pc.is_in(column, value_set=flat(among)))
     return found if found.any() else None
-
-
-def _looked_up(ids: Ragged, scope: ScopeGroup, postings: PostingIndex) -> tuple[Int, Int]:
-    """A row of `ids`, and a frame row of the scope's segments that has one of its ids or names it in `supersedes`."""
-    if not len(ids.codes):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    matches = postings.lookup(posting_keys("id", ids.vocabulary.to_pylist()), scope.segments)
-    of, at = spread(matches.starts[ids.codes], np.diff(matches.starts)[ids.codes])
-    return ids.rows[of], matches.rows[at]
 
 
 def _of_one_owner(tables: RecallTables, request: Int, row: Int, by: Int) -> Bool:

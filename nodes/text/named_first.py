@@ -44,7 +44,8 @@ def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Ar
         return places
     named = named_records(pa.nulls(len(seed), pa.string()), gathered(text, row[seed]))
     leaders: dict[tuple[int, str], int] = {}
-    for at, key in zip(seed[named.row].tolist(), named.key.to_pylist(), strict=True):
+    for number, key in named:
+        at = int(seed[number])
         pair = int(owner[at]), key
         leaders[pair] = min(leaders.get(pair, int(place[at])), int(place[at]))
     for at, name in zip(other.tolist(), entity.take(pa.array(other)).to_pylist(), strict=True):

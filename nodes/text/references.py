@@ -1,47 +1,32 @@
 """The references of a text: the documents it cites and the records it names, as index keys.
 
-Reads stored columns of some rows. Gives `References`: (row number, key) pairs. Recall looks the keys up inside A(r), so
+Reads stored columns of some rows. Gives `References`. Recall looks the keys up inside A(r), so
 a reference to a row that a request may not see finds nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ..frames import posting_keys
 from .anchor_patterns import LOWER_CASE_ID, anchors_in, find_all
 from .index_keys import id_keys, path_keys
 
-__all__ = ["References", "cited_documents", "named_records"]
-
 _PLACE = re.compile(r"[#?].*$")
 _UPWARD = re.compile(r"^(?:\.{1,2}/|/)+")
 
 
-@dataclass(frozen=True)
-class References:
-    """Row `row[i]` refers to the rows under the key `key[i]`."""
-
-    row: NDArray[np.int64]
-    key: pa.Array
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[int, str]]) -> References:
-        rows, keys = zip(*pairs, strict=True) if (pairs := [*pairs]) else ((), ())
-        return cls(np.array(rows, np.int64), pa.array(keys, pa.large_string()))
+References = list[tuple[int, str]]
+"""Pairs of a row and a key: the row refers to the rows under the key."""
 
 
 def cited_documents(links: pa.Array, texts: pa.Array) -> References:
     """The paths and ids in links and texts (`ADR-011`, `decisions/pricing.md`)."""
     named = [(row, link) for row, own in enumerate(links.to_pylist()) for link in own or ()]
-    return References.of((row, key) for row, link in (*named, *_in_texts(texts, ("id", "path"))) for key in _keys(link))
+    return [(row, key) for row, link in (*named, *_in_texts(texts, ("id", "path"))) for key in _keys(link)]
 
 
 def named_records(paths: pa.Array, texts: pa.Array) -> References:
@@ -50,7 +35,7 @@ def named_records(paths: pa.Array, texts: pa.Array) -> References:
     rows, lower = find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
     named += zip(rows.tolist(), lower.to_pylist(), strict=True)
     pairs = [(row, key) for row, name in named for key in _ids(name)]
-    return References.of((*pairs, *((row, key) for row, name in _in_texts(texts, ("id",)) for key in _keys(name))))
+    return pairs + [(row, key) for row, name in _in_texts(texts, ("id",)) for key in _keys(name)]
 
 
 def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[int, str]]:

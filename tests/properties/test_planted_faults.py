@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from functools import cache, partial
 from itertools import chain
@@ -124,9 +124,21 @@ def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
     in_arrays(monkeypatch)
 
 
+class Opened(recall_scope.ScopeGroup):
+    """A scope whose rows are all admitted."""
+
+    def admitted(self, request: Any, local: Any) -> Any:
+        return np.ones(len(local), dtype=bool), super().admitted(request, local)[1]
+
+
+def opened(scope: Any) -> Opened:
+    return Opened(*(getattr(scope, field.name) for field in fields(scope)))
+
+
 def versions_chosen_before_the_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest version of a record replaces the others, whether or not the request may see it."""
-    monkeypatch.setattr(versions, "admitted", lambda scope, request, row: np.ones(len(row), dtype=bool))
+    right = versions.replacing
+    monkeypatch.setattr(versions, "replacing", lambda scope, *rest: right(opened(scope), *rest))
 
 
 def _without(gate: int) -> Plant:
@@ -292,23 +304,18 @@ def sessions_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def walks_to_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """An edge of the graph ends at any row of the scope, whatever time and visibility say."""
-    right = graph_recall._admitted
-
-    def wrong(*args: Any) -> Any:
-        passes, placement = right(*args)
-        return np.ones_like(passes), placement
-
-    monkeypatch.setattr(graph_recall, "_admitted", wrong)
+    right = graph_recall._edges
+    monkeypatch.setattr(graph_recall, "_edges", lambda scope, *rest: right(opened(scope), *rest))
 
 
 def walks_through_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A walk goes on from a withheld row, though it does not return it."""
-    judged, once = graph_recall._admitted, graph_recall._once
+    once = graph_recall._once
     walks_to_withheld_rows(monkeypatch)
 
     def wrong(scope: Any, reached: Any, width: int) -> Any:
         found = once(scope, reached, width)
-        passes, _ = judged(scope, scope.tables.sub_request[found[0]], scope.local(found[1]))
+        passes, _ = scope.admitted(scope.tables.sub_request[found[0]], scope.local(found[1]))
         return tuple(column[passes] for column in found)
 
     monkeypatch.setattr(graph_recall, "_once", wrong)
