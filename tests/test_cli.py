@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -75,20 +74,6 @@ def test_ask_prints_the_block_alone_on_standard_output(shop, capsys):
     assert "There is no default role" in out
     assert "snapshot: retr-snap-" in err
     assert "retr-snap-" not in out
-
-
-def test_replay_needs_no_corpus(shop, capsys):
-    block, snapshot = ask(capsys=capsys)
-    shutil.rmtree(shop / ".scoped-retrieval" / "corpus")
-    code, out, _ = run("show", snapshot, capsys=capsys)
-    assert (code, out) == (0, block)
-
-
-def test_nothing_granted_is_denied_with_exit_3(shop, capsys):
-    code, out, err = run("ask", "default role", "--project", "billing", capsys=capsys)
-    assert code == 3
-    assert "(denied)" in err
-    assert "role" not in out
 
 
 def test_run_takes_a_table_and_reports_statuses(shop, capsys):
@@ -213,18 +198,6 @@ def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):
     code, out, _ = run("doctor", "--json", capsys=capsys)
     assert code == 7
     assert {c["name"]: c["status"] for c in json.loads(out)["checks"]}["corpus"] == "fail"
-
-
-def test_facts_about_a_corpus_and_its_old_generations_removed(shop, capsys):
-    code, out, _ = run("status", "--json", capsys=capsys)
-    assert code == 0
-    assert "shop" in json.dumps(json.loads(out))
-    code, out, _ = run("gc", "--keep", "1", capsys=capsys)
-    assert code == 0
-    removed, kept = out.splitlines()
-    assert removed == "removed: 1 generation, 0 packs, 0 files, 0 bytes"
-    assert kept.startswith("kept: 1 generation, ")
-    ask(capsys=capsys)
 
 
 @pytest.mark.parametrize(

@@ -164,11 +164,6 @@ def test_a_block_is_utf8_whatever_the_locale_says_and_a_note_begins_a_line_where
     assert "默认角色" in done.stdout.decode() and "\nsnapshot: retr-snap-" in done.stdout.decode()
 
 
-def test_an_anchor_asks_without_a_question(shop, capsys):
-    code, out, _ = run("ask", "--set", "symbols=createSession", "--project", "shop", capsys=capsys)
-    assert (code, "createSession" in out) == (0, True)
-
-
 @pytest.mark.parametrize(
     "command",
     [

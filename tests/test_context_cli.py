@@ -141,13 +141,6 @@ def test_a_turn_without_room_fails_with_an_honest_ledger(place: Path, capsys: An
     assert "warning: over_budget: " in err and value["ledger"]["included"] == [] and value["ledger"]["excluded"]
 
 
-@pytest.mark.parametrize("name", ["retr-snap-aaaaaaaa-0007", "retr-snap-none", "another"])
-def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: str, place: Path, capsys: Any):
-    Path("named.json").write_text(json.dumps({"turn": {"snapshotIds": [name]}}))
-    code, _, err = run("context", "project", "s.jsonl", "--inputs", "named.json", "--no-record", capsys=capsys)
-    assert code == 0 and "warning: snapshot_missing: " in err and err.rstrip().endswith(f"snapshot:{name}")
-
-
 def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(shop: Any, tmp_path: Path, capsys: Any):
     block, snapshot = ask(capsys=capsys)
     session = Session("What is the default role?")

@@ -28,20 +28,6 @@ def test_the_parts_of_a_score_add_up_to_it():
     assert whole == pytest.approx(question + row) and whole == ROWS["ranked"][0]["final"]
 
 
-def test_an_xray_of_a_row_that_was_refused_names_what_could_be_read():
-    failure = {
-        "request_id": "row-2",
-        "error": "Expected X",
-        "project": "shop",
-        "purpose": "fix-test",
-        "question": "why?",
-    }
-    snapshot = {"request_id": "row-2", "snapshot_id": "retr-snap-2", "status": "failed", "action": "block"}
-    for audit in (True, False):
-        text = render_text({"failures": [failure], "snapshots": [snapshot]}, audit=audit)
-        assert "why?" in text and "row-2" in text and "in project shop for fix-test" in text
-
-
 @pytest.mark.golden
 def test_the_data_dictionary_is_the_declared_tables():
     expect_golden(GOLDEN.parents[1] / "docs" / "data-dictionary.md", data_dictionary())
