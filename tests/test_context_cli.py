@@ -79,16 +79,6 @@ def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
     assert code == 0 and "same prefix: yes" in out and "+| export const a = 1;" in out
 
 
-def test_what_is_amiss_in_a_log_is_told_with_its_place(place: Path, capsys: Any):
-    value_of("context", "log", "log", "--session", "s", "--append", "s.jsonl", capsys=capsys)
-    (place / "more.jsonl").write_text('\n{"id": "x", "kind": "soup", "createdAt": "2026-05-20T08:00:00Z"}\n{"id": "un')
-    code, _, err = run("context", "log", "log", "--append", "more.jsonl", capsys=capsys)
-    assert code == 2 and "got 'soup' - at more.jsonl:2.kind" in err
-    (place / "more.jsonl").write_text((place / "s.jsonl").read_text() + '{"id": "un')
-    code, _, err = run("context", "log", "log", "--append", "more.jsonl", capsys=capsys)
-    assert code == 0 and "log: 1 line could not be read and were left out" in err
-
-
 def test_rules_that_are_asked_for_and_not_there_are_a_condition_of_every_input(place: Path, capsys: Any):
     (place / "tree").mkdir()
     asked = ("context", "project", "s.jsonl", "--rules", "tree", "--all")

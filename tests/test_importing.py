@@ -182,17 +182,6 @@ def test_rows_without_text_are_skipped_and_messages_still_name_the_row() -> None
         imported({"source_id": "a:b", "text": ""}, {"source_id": "a:b", "text": "x", "zone": "no"})
 
 
-def test_secrets_are_masked_in_every_column_that_can_carry_them() -> None:
-    row = of_class(
-        "workspace", text=f"token {TOKEN}", path=f"src/{TOKEN}.py", title=TOKEN, section=TOKEN, uri=f"https://x.io/{TOKEN}",
-        symbols=[TOKEN, "f"], calls=[TOKEN], tags=[TOKEN], links=[TOKEN],
-    )  # fmt: skip
-    assert TOKEN not in repr(row)
-    assert row["text"] == "token [REDACTED:github-token]"
-    assert row["redactions"] == [{"start": 6, "end": 29}]
-    assert row["symbols"] == ["[REDACTED:github-token]", "f"]
-
-
 NAMES = ("source_id", "owner_project", "owner_user", "namespace", "workspace_root", "branch", "session_id", "test_suite",
          "principals")  # fmt: skip
 CLOSED = (

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from retrieving import batch, opened
+from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.reading.across_runs import read_each
+from scoped_retrieval.pipeline.reading.snapshots import readable_snapshots
+from scoped_retrieval.pipeline.runs import Run, Runs
+from scoped_retrieval.pipeline.runs.compacting import compact
 
 
 @pytest.fixture(name="asked")
@@ -62,3 +70,26 @@ def test_an_erasure_leaves_no_question_in_it(asked: Path, capsys: pytest.Capture
     assert run("erase", "--user", "ana", "--project", "shop", "--yes", capsys=capsys)[0] == 0
     assert "who has a role?" not in "".join(out for _, out, _ in lists(capsys))
     assert not any(b"who has a role?" in file.read_bytes() for file in asked.rglob("*") if file.is_file())
+
+
+def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(corpus: Corpus, tmp_path: Path) -> None:
+    """No damaged run is reported where none is."""
+    session = opened(corpus, runs=tmp_path / "runs")
+    session.retrieve(batch(1)[0])
+    session.close(compacted=False)
+    store = Runs(tmp_path / "runs", create=False)
+    flags: dict[str, Any] = {"runs": tmp_path / "runs", "grants": tmp_path / "none.yaml", "principal": "ana"}
+    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    calls: list[bool] = []
+
+    def read(run: Run) -> list[dict[str, Any]]:
+        calls.append(run.live)
+        if run.live:
+            compact(store, run.run_id)
+        return readable_snapshots(settings, run)
+
+    damaged = dict[str, str]()
+    found = list(read_each(settings, store, read, damaged))
+    assert calls == [True]
+    assert damaged == {}
+    assert [len(rows) for _, rows in found] == [1]

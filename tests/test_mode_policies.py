@@ -59,19 +59,6 @@ def test_the_bundled_modes_have_the_counts_and_switches_of_the_document() -> Non
     assert (found["review"]["window_days"], found["review"]["window_paths"]) == (30.0, ["**/logs/"])
 
 
-def test_the_bundled_modes_search_the_paths_of_the_document() -> None:
-    found = modes()
-    assert found["planning"]["search_paths"] == [
-        "/ventures/{current_venture}/context/",
-        "/ventures/{current_venture}/offers/",
-        "/context/",
-        "/decisions/",
-        "/ventures/*/offers/",
-    ]
-    assert found["execution"]["search_paths"][-1] == "/sot/"
-    assert found["review"]["search_paths"][-1] == "/logs/context_actions.csv"
-
-
 def test_the_yaml_of_the_document_reads_as_it_stands(tmp_path: Path) -> None:
     row = modes(written(tmp_path, ADR_EXECUTION, "execution"))["execution"]
     assert (row["lane_k"], row["max_items"], row["exact_lookups"], row["lanes"]) == (20, 6, True, ["exact", "lexical"])

@@ -4,12 +4,67 @@ import re
 from pathlib import Path
 
 import pytest
-from data_dictionary import data_dictionary
 from golden_file import expect_golden
+from scoped_retrieval.nodes.audit.records import RECORDS, VIEWED
+from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
+from scoped_retrieval.nodes.schema import Table
+from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.context.store import _RECORDED as RECORDED
+from scoped_retrieval.pipeline.runs.parts import PER_RUN, VIEWS
 from scoped_retrieval.pipeline.views.xray import render_text
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
+INTRODUCTION = """# Data dictionary
+
+The tables that runs and records of inputs store, which `sql` queries. Made from `nodes/tables/` and `nodes/context_tables.py` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
+start at 1. *Caller* columns may reach the caller; all others are for auditors. *Text* columns are stored apart, by
+SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: ids, wall times, positions.
+
+What a run has of its requests is stored in one wide table per entity, whose columns are named `<table>.<column>`; the tables below are
+views of them:
+
+"""
+
+CONTEXT = """
+# The context policy
+
+The tables that are recorded with a projection.
+"""
+
+
+def data_dictionary() -> str:
+    """Every stored table with its key, order and columns, in declared order."""
+    line = "".join(_table_section(table) for table in (*VIEWS, *(TABLES[name] for name in PER_RUN)))
+    records = "".join(f"- `{record.name}`: {record.doc}\n" for record in RECORDS)
+    context = "".join(_table_section(CONTEXT_TABLES[name]) for name in RECORDED)
+    return INTRODUCTION + records + line + CONTEXT + context
+
+
+def _table_section(table: Table) -> str:
+    home = f" A view of `{VIEWED[table.name][0].name}`." if table.name in VIEWED else ""
+    lines = [
+        f"\n## `{table.name}`\n",
+        f"{table.doc}{home}\n",
+        f"Key: {_names(table.key)}. Order: {_names(table.order)}.\n",
+        "| column | type | null | audience | what it is |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, column in table.columns.items():
+        marks = [column.audience]
+        if column.free_text:
+            marks.append("text")
+        if not column.digest:
+            marks.append("outside digests")
+        doc = column.doc.replace("|", "\\|")
+        lines.append(
+            f"| `{name}` | {column.type} | {'yes' if column.nullable else 'no'} | {', '.join(marks)} | {doc} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 @pytest.mark.golden
