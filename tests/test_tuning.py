@@ -166,6 +166,8 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
         "2",
         "--metric",
         "R@10",
+        "--picture",
+        "tuned.svg",
         "--json",
     ]
     assert main(["tune", "shop", "--commits", *told]) == 0
@@ -175,3 +177,4 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
     assert held_out["shop"][DEFAULT] == 1.0
     assert 0 < held_out["shop, by lines"][DEFAULT] < 1.0
     assert load_weights(tmp_path / "w/weights.yaml").weights.keys() == {"explain-code"}
+    assert (tmp_path / "tuned.svg").read_bytes().startswith(b"<?xml")

@@ -93,6 +93,9 @@ def tune(
     commits: Annotated[
         bool, typer.Option("--commits", help="Ask what the latest commits of a checkout did; 200, or --limit.")
     ] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw the figures, as .svg or .png.")
+    ] = None,
     work: Work = WORK,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The weight file; default: weights.yaml in --work.")
@@ -109,7 +112,7 @@ def tune(
 ) -> None:
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ...nodes.errors import InputError
-    from ..evaluation.commit_tuning import tune_commits
+    from ..evaluation.commit_tuning import draw, tune_commits
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
 
@@ -122,6 +125,8 @@ def tune(
         done = tune_commits(collections[0], how, measures=measures, least_queries=least_queries)
     else:
         done = tuned(opened(settings, collections, split), how, measures=measures, least_queries=least_queries)
+    if picture is not None:
+        draw(done, picture)
     provenance = {"command": "tune", "date": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"

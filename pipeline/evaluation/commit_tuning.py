@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ...nodes.errors import InputError
 from ..asking.retriever import Retriever
 from ..config.settings import load_settings
 from ..corpus import Corpus
@@ -23,8 +25,9 @@ from ..runs import Run, Runs
 from ..sources.git_commands import Git
 from .evaluate import DEEP, EVALUATION_PRINCIPAL, Asking, lanes_on
 from .frozen_terms import FrozenTerms
+from .metrics import package
 from .synthetic import commit_questions
-from .tuning import LEAST_QUERIES, MEASURES, Part, Tuning, fit
+from .tuning import DEFAULT, FITTED, LEAST_QUERIES, MEASURES, Part, Tuning, fit
 
 COMMITS = 200
 PURPOSE = "explain-code"
@@ -95,3 +98,22 @@ def _rows_of(run: Run, corpus: Corpus, project: str, changed: pd.DataFrame) -> p
     pairs = pairs[(pairs["line_start"] <= pairs["last"]) & (pairs["line_end"] >= pairs["first"])]
     judged = pairs[["query_id", "evidence_id"]].drop_duplicates().rename(columns={"evidence_id": "doc_id"})
     return judged.assign(relevance=1)
+
+
+def draw(tuning: Tuning, path: Path) -> None:
+    """Write a picture of the held-out means, in force and fitted, one bar per collection and measure.
+
+    Raises:
+        InputError: matplotlib is missing, or the file cannot be written.
+    """
+    figure: Any = package("matplotlib.figure", "--picture").Figure(figsize=(8, 4), layout="constrained")
+    table = tuning.held_out()
+    means = table.set_index(table["metric"] + "\n" + table["collection"])[[DEFAULT, FITTED]]
+    title = "Questions that were left out of the fit"
+    axes: Any = means.plot.bar(ax=figure.subplots(), rot=0, ylim=(0, 1), xlabel="", title=title)
+    for bars in axes.containers:
+        axes.bar_label(bars, fmt="%.3f", fontsize=8)
+    try:
+        figure.savefig(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{error}: --picture {path}") from error
