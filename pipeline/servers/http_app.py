@@ -49,7 +49,7 @@ from .models import (
     schema_of,
 )
 from .problems import RefusedError, body_of, problem_of
-from .renderings import FORMATS, XRAY, Rendering
+from .renderings import FORMATS, XRAY, Rendering, explained, rendered
 from .retriever_pool import MOST_LISTED, PrincipalSession, RetrieverPool, expect_healthy
 
 T = TypeVar("T")
@@ -157,7 +157,7 @@ async def recall_explain(
     """The last recall, of a session or of all, as its x-ray; nothing is retrieved again."""
     if format not in XRAY.values:
         raise InputError.one_of(XRAY.values, format, "format")
-    return await _rendered(request, lambda: asker.explained(session, format))
+    return await _rendered(request, lambda: explained(asker.settings, session, format))
 
 
 @ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_body_schema(schema_of(Appending)))
@@ -192,7 +192,7 @@ async def snapshot(
     format: Annotated[str, Query(json_schema_extra={"enum": list(FORMATS.values)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
     """A stored snapshot; by default the x-ray of document 002."""
-    return await _rendered(request, lambda: asker.rendering(snapshot_id, format))
+    return await _rendered(request, lambda: rendered(asker.settings, snapshot_id, format))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/why", responses={200: {"model": Why}})

@@ -43,7 +43,7 @@ from ..views.printed import json_document, to_json, visible
 from .appending import NewRow, appendable
 from .models import Shown, request_field, schema_of
 from .problems import RefusedError, problem_of
-from .renderings import FORMATS, XRAY
+from .renderings import FORMATS, XRAY, rendered
 from .retriever_pool import PrincipalSession, RetrieverPool
 
 FIELDS = (
@@ -155,13 +155,13 @@ def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     asked = (given.get(name) for name in ("sessionKey", "namespace", "budget"))
     found, snapshot_id = at.recall_xray(given["query"], *asked)
     form = given.get("format", "json")
-    return found, at.rendering(snapshot_id, form).text if form != "json" and snapshot_id is not None else None
+    return found, rendered(at.settings, snapshot_id, form).text if form != "json" and snapshot_id is not None else None
 
 
 def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found = at.rendering(given["snapshot_id"], "replay")
+    found = rendered(at.settings, given["snapshot_id"], "replay")
     form = given.get("format", "block")
-    return _shown(found.value), (found if form == "replay" else at.rendering(found.snapshot_id, form)).text
+    return _shown(found.value), (found if form == "replay" else rendered(at.settings, found.snapshot_id, form)).text
 
 
 _FIELDS: dict[str, Any] = {name: request_field(name) for name in FIELDS}

@@ -25,7 +25,7 @@ from ..indexing.following import defaults_in
 from ..indexing.freshness import up_to_date
 from ..reading.across_runs import latest
 from ..views.recall_xray import envelope
-from .renderings import Rendering, answer_values, explained, rendered, shown
+from .renderings import answer_values, shown
 
 if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
@@ -168,10 +168,6 @@ class PrincipalSession:
             return envelope(None), None
         return envelope(shown(self.settings, found.snapshot_id).xray), found.snapshot_id
 
-    def explained(self, session: str | None, format_: str) -> Rendering:
-        """The last recall, of a session or of all; see `renderings.explained`."""
-        return explained(self.settings, session, format_)
-
     def append(self, rows: Sequence[Mapping[str, Any]], project: str | None = None) -> dict[str, Any]:
         """`models.Appended`: adds rows of the principal's own, if a grant lets them append; see `appending`.
 
@@ -182,10 +178,6 @@ class PrincipalSession:
         from .appending import appended
 
         return appended(self.settings, rows, project, self.pool.encoder())
-
-    def rendering(self, name: str, format_: str) -> Rendering:
-        """A stored snapshot in a format; see `renderings.rendered`."""
-        return rendered(self.settings, name, format_)
 
     def snapshots(self, run: str | None = None, status: str | None = None, last: int = 100) -> dict[str, Any]:
         """`models.Snapshots`: the latest that the principal may read, oldest first, of one run or of all.
