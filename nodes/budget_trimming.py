@@ -11,8 +11,6 @@ whole block is rendered and counted, and the last item is dropped until the bloc
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -24,16 +22,13 @@ from numpy.typing import NDArray
 
 from .blocks.greedy_fit import (
     BOUNDS,
-    DETAIL,
-    DISPUTE,
-    TOKENS,
     Choice,
     Fitting,
     Wanted,
     budgets_of,
     measure,
 )
-from .blocks.item_rendering import Item, Look, ambiguous_paths, lines_of, looks_of, reasons, rendered, rows_at
+from .blocks.item_rendering import looks_of, reasons, rows_at
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .blocks.passages import asked_by
@@ -53,7 +48,7 @@ from .columns.list_columns import flattened
 from .columns.ragged import starts_of
 from .facts.fact_notes import fact_notes
 from .frames import micros
-from .rendering import GROUPS, TRIMMING_POLICY
+from .rendering import TRIMMING_POLICY
 from .schema import SPAN
 from .tables import (
     FITS,
@@ -99,24 +94,20 @@ def fits(
     looks, notes = looks_of(contracts), fact_notes(kept, fact_checks)
     items = _items(kept, rows, texts, evidence, notes, reasons(kept, ranked, looks), _happened(rows, owner, contracts))
     edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
-    printings = [_Printing(items[first:stop], look) for look, (first, stop) in zip(looks, pairwise(edges), strict=True)]
-    asked = asked_by(match_terms, anchors)
+    asked, ids = asked_by(match_terms, anchors), contracts["request_id"].to_pylist()
     requests = [
-        Fitting(printing.items, printing.frames(), budget, printing.look, asked[request])
-        for printing, budget, request in zip(
-            printings, budgets_of(contracts), contracts["request_id"].to_pylist(), strict=True
-        )
+        Fitting(items[first:stop], budget, look, asked[request])
+        for (first, stop), budget, look, request in zip(pairwise(edges), budgets_of(contracts), looks, ids, strict=True)
     ]
     measure(requests, counters)
     choices: list[Choice] = []
     places: list[int] = []
     alone: list[bool] = []
-    for request, printing in zip(requests, printings, strict=True):
-        found = request.fit()
-        _count_whole(found, request, printing, counters)
+    for request in requests:
+        found = request.fit(counters)
         choices += found
-        places += printing.places(found)
-        alone += printing.alone(found)
+        places += request.places(found)
+        alone += request.alone(found)
     columns = np.array(choices, np.int64).reshape(-1, len(Choice._fields)).T
     number, start, end, before, inside, after, bound = columns
     shown = np.array([look.fenced for look in looks], dtype=bool)[owner]
@@ -142,7 +133,7 @@ def fits(
             "byte_end": pc.add(texts.byte_start, pa.array(np.where(shown, end, texts.size))),
             "merged_rows": pa.ListArray.from_arrays(members, texts.member_id.filter(pa.array(here))),
             "members": pa.ListArray.from_arrays(members, pa.array(texts.member_place[here])),
-            "form": [_shown_form(item.form, choice) for item, choice in zip(items, choices, strict=True)],
+            "form": [choice.form(item.form) for item, choice in zip(items, choices, strict=True)],
             "conflict_note": alone,
             "fact_note": notes,
             "lines_above": before.astype(np.int32),
@@ -237,105 +228,6 @@ def _items(
             stored, reason, happened.tolist(), lead, pairwise(lines), members, strict=True
         )
     ]
-
-
-def _shown_form(form: str, choice: Choice) -> str:
-    """A cut original is an excerpt, or an outline if `detail` cut it; other forms keep their name."""
-    if form != "full" or not choice.number or choice.bound < 0:
-        return form
-    return "outline" if choice.bound == DETAIL else "excerpt"
-
-
-class _Printing:
-    """The items of a request, and how they are printed."""
-
-    def __init__(self, items: list[Wanted], look: Look) -> None:
-        self.items, self.look = items, look
-        self._dated = len({item.row.day for item in items}) > 1
-        self._ambiguous = ambiguous_paths([(item.row.path, item.row.source) for item in items])
-        self._longest = 10 ** len(str(len(items))) - 1
-
-    def frames(self) -> list[list[str]]:
-        """What is printed around each item in the worst case."""
-        return [self._frames(item) for item in self.items]
-
-    def _frames(self, item: Wanted) -> list[str]:
-        """What is printed around an item with the longest label, line number and notes possible.
-
-        Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself
-        is counted where it is made.
-        """
-        last = None if item.line_end is None else item.line_end + 1
-        ways = [
-            Item(
-                item.row, self._longest, item.line_end, last, 0, 0, False, section, item.form, item.standing,
-                item.dispute is not None, item.fact_note, item.reason,
-            )
-            for section in dict.fromkeys(item.sections)
-        ]  # fmt: skip
-        sourced = item.row.path in self._ambiguous
-        lines = [lines_of(one, self.look, dated=self._dated, sourced=sourced) for one in ways]
-        return [one.head + one.foot for one in lines]
-
-    def block(self, found: list[Choice]) -> str:
-        """The block of the chosen items."""
-        alone = self.alone(found)
-        shown, texts = [], []
-        for n in self._order(found):
-            item, choice = self.items[n], found[n]
-            first = None if item.line_start is None else item.line_start + choice.before
-            member = max(bisect_right(item.starts, choice.start) - 1, 0)
-            texts.append(item.text.encode()[choice.start : choice.end].decode())
-            shown.append(
-                Item(
-                    item.row, choice.number, first, None if first is None else first + choice.inside, choice.before,
-                    choice.after, choice.bound >= 0, item.sections[member], _shown_form(item.form, choice), item.standing, alone[n],
-                    item.fact_note, item.reason,
-                )
-            )  # fmt: skip
-        return rendered(shown, texts, self.look)[0]
-
-    def places(self, found: list[Choice]) -> list[int]:
-        """Place of each item in the block; 0 = dropped."""
-        places = [0] * len(found)
-        for place, n in enumerate(self._order(found), 1):
-            places[n] = place
-        return places
-
-    def alone(self, found: list[Choice]) -> list[bool]:
-        """Whether each item is shown without any other member of its conflict set."""
-        sets = [item.dispute for item in self.items]
-        shown = Counter(name for name, choice in zip(sets, found, strict=True) if choice.number)
-        return [
-            name is not None and bool(choice.number) and shown[name] < 2
-            for name, choice in zip(sets, found, strict=True)
-        ]
-
-    def _order(self, found: list[Choice]) -> list[int]:
-        """The chosen items in the order of their block: newest first where the contract requires it, else as chosen.
-
-        A model-brief is ordered by group, then in this order within each group.
-        """
-        groups = list(GROUPS) if self.look.shape == "model-brief" else None
-
-        def place(n: int) -> tuple[int, int, int]:
-            item = self.items[n]
-            return groups.index(item.row.kind) if groups else 0, -item.happened, found[n].number
-
-        return sorted((n for n, choice in enumerate(found) if choice.number), key=place)
-
-
-def _count_whole(found: list[Choice], request: Fitting, printing: _Printing, counters: Counters) -> None:
-    """While a non-additive counter finds the block too long, its last item is dropped, and that item's rivals."""
-    counter = counters.get(request.budget.counter)
-    while not counter.additive and any(choice.number for choice in found):
-        block = pa.array([printing.block(found)], pa.large_string())
-        if counter.count(block)[0] <= request.budget.max_tokens:
-            break
-        found[max(range(len(found)), key=lambda n: found[n].number)] = Choice(bound=TOKENS)
-        for rival in request.parted(found):
-            if found[rival].number:
-                found[rival] = Choice(bound=DISPUTE)
 
 
 def _happened(rows: dict[str, pa.Array], owner: Int, contracts: pa.Table) -> Int:

@@ -20,6 +20,8 @@ label number, notes) is reserved at its worst case. So no limit is exceeded, how
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, islice
@@ -28,7 +30,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..rendering import BARE_FRAME, BRIEF_TOKENS, CUT_MARK, FRAME, GROUPS
-from .item_rendering import Look, Row
+from .item_rendering import Item, Look, Row, ambiguous_paths, lines_of, rendered, shared_day
 from .line_units import Units
 from .passages import AskedWords, Limits, best_passage
 from .token_counting import Counters
@@ -113,6 +115,12 @@ class Choice(NamedTuple):
     after: int = 0
     bound: int = -1
 
+    def form(self, form: str) -> str:
+        """A cut original is an excerpt, or an outline if `detail` cut it; other forms keep their name."""
+        if form != "full" or not self.number or self.bound < 0:
+            return form
+        return "outline" if self.bound == DETAIL else "excerpt"
+
 
 class Cost(NamedTuple):
     """Tokens and characters."""
@@ -122,8 +130,7 @@ class Cost(NamedTuple):
 
 
 class Fitting:
-    """A request: its items, in order; what is printed around the text of each in the worst case, one text or more, of which
-    the longest counts; its limits, its look and what it asks for; and, once measured, the costs of its items."""
+    """A request: its items, in order, its limits, its look and what it asks for; and, once measured, the costs of its items."""
 
     frame: Cost
     mark: Cost
@@ -131,10 +138,10 @@ class Fitting:
     beside: list[Cost]
     """What is printed around the text of each item."""
 
-    def __init__(
-        self, items: list[Wanted], frames: list[list[str]], budget: Budget, look: Look, asked: AskedWords
-    ) -> None:
-        self.items, self.frames, self.budget, self.look, self.asked = items, frames, budget, look, asked
+    def __init__(self, items: list[Wanted], budget: Budget, look: Look, asked: AskedWords) -> None:
+        self.items, self.budget, self.look, self.asked = items, budget, look, asked
+        rows = [item.row for item in items]
+        self._dated, self._ambiguous = shared_day(rows) is None, ambiguous_paths(rows)
         self.units = Units([item.text if look.fenced else "" for item in items], [item.levels for item in items])
 
     @cached_property
@@ -142,7 +149,40 @@ class Fitting:
         """Where its items contain what it asks for."""
         return self.asked.hits(self.units)
 
-    def fit(self) -> list[Choice]:
+    def frames(self, item: Wanted) -> list[str]:
+        """What is printed around an item with the longest label, line number and notes possible; the longest counts.
+
+        Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself
+        is counted where it is made.
+        """
+        last = None if item.line_end is None else item.line_end + 1
+        ways = [
+            Item(
+                item.row, 10 ** len(str(len(self.items))) - 1, item.line_end, last, 0, 0, False, section, item.form,
+                item.standing, item.dispute is not None, item.fact_note, item.reason,
+            )
+            for section in dict.fromkeys(item.sections)
+        ]  # fmt: skip
+        sourced = item.row.path in self._ambiguous
+        lines = [lines_of(one, self.look, dated=self._dated, sourced=sourced) for one in ways]
+        return [one.head + one.foot for one in lines]
+
+    def fit(self, counters: Counters) -> list[Choice]:
+        """What is shown of each item. While a counter that is not additive finds the block too long, its last item is
+        dropped, and that item's rivals.
+        """
+        found, counter = self._fit(), counters.get(self.budget.counter)
+        while not counter.additive and any(choice.number for choice in found):
+            block = pa.array([self._block(found)], pa.large_string())
+            if counter.count(block)[0] <= self.budget.max_tokens:
+                break
+            found[max(range(len(found)), key=lambda n: found[n].number)] = Choice(bound=TOKENS)
+            for rival in self.parted(found):
+                if found[rival].number:
+                    found[rival] = Choice(bound=DISPUTE)
+        return found
+
+    def _fit(self) -> list[Choice]:
         """What is shown of each item, with no conflict set in part."""
         gone: dict[int, Choice] = {}
         while True:
@@ -160,6 +200,52 @@ class Fitting:
         shown = {self.items[n].dispute for n in disputed if found[n].number}
         dropped = {self.items[n].dispute for n in disputed if not found[n].number}
         return [n for n in disputed if self.items[n].dispute in shown & dropped]
+
+    def alone(self, found: Sequence[Choice]) -> list[bool]:
+        """Whether each item is shown without any other member of its conflict set."""
+        shown = Counter(item.dispute for item, choice in zip(self.items, found, strict=True) if choice.number)
+        return [
+            item.dispute is not None and choice.number > 0 and shown[item.dispute] < 2
+            for item, choice in zip(self.items, found, strict=True)
+        ]
+
+    def places(self, found: Sequence[Choice]) -> list[int]:
+        """Place of each item in the block; 0 = dropped."""
+        places = [0] * len(found)
+        for place, n in enumerate(self._order(found), 1):
+            places[n] = place
+        return places
+
+    def _order(self, found: Sequence[Choice]) -> list[int]:
+        """The chosen items in the order of their block: newest first where the contract requires it, else as chosen.
+
+        A model-brief is ordered by group, then in this order within each group.
+        """
+        groups = list(GROUPS) if self.look.shape == "model-brief" else None
+
+        def place(n: int) -> tuple[int, int, int]:
+            item = self.items[n]
+            return groups.index(item.row.kind) if groups else 0, -item.happened, found[n].number
+
+        return sorted((n for n, choice in enumerate(found) if choice.number), key=place)
+
+    def _block(self, found: Sequence[Choice]) -> str:
+        """The block of the chosen items."""
+        alone = self.alone(found)
+        shown, texts = [], []
+        for n in self._order(found):
+            item, choice = self.items[n], found[n]
+            first = None if item.line_start is None else item.line_start + choice.before
+            member = max(bisect_right(item.starts, choice.start) - 1, 0)
+            texts.append(item.text.encode()[choice.start : choice.end].decode())
+            shown.append(
+                Item(
+                    item.row, choice.number, first, None if first is None else first + choice.inside, choice.before,
+                    choice.after, choice.bound >= 0, item.sections[member], choice.form(item.form), item.standing, alone[n],
+                    item.fact_note, item.reason,
+                )
+            )  # fmt: skip
+        return rendered(shown, texts, self.look)[0]
 
     def _caps(self, asked: Sequence[int]) -> dict[int, tuple[int, int]]:
         """The maximum tokens of each item's text, and the limit that binds where the text is longer."""
@@ -190,14 +276,15 @@ def measure(requests: Sequence[Fitting], counters: Counters) -> None:
     always = (FRAME, BARE_FRAME, CUT_MARK, *[f"{name}\n" for name in GROUPS.values()])
     for name in {request.budget.counter for request in requests}:
         own = [request for request in requests if request.budget.counter == name]
-        printed = [[*chain.from_iterable(one.frames), *one.units.printed] for one in own]
+        frames = [[one.frames(item) for item in one.items] for one in own]
+        printed = [[*chain.from_iterable(ways), *one.units.printed] for ways, one in zip(frames, own, strict=True)]
         every = pa.array([*always, *chain.from_iterable(printed)], pa.large_string())
         tokens = iter(counters.get(name).count(every).tolist())
         frame, bare, mark, *headings = map(Cost, islice(tokens, len(always)), map(len, always))
-        for one in own:
+        for one, every_way in zip(own, frames, strict=True):
             one.frame, one.mark = frame if one.look.fenced else bare, mark
             one.headings = dict(zip(GROUPS, headings, strict=True)) if one.look.shape == "model-brief" else {}
-            one.beside = [Cost(max(islice(tokens, len(ways))), max(map(len, ways))) for ways in one.frames]
+            one.beside = [Cost(max(islice(tokens, len(ways))), max(map(len, ways))) for ways in every_way]
             one.units.count(list(islice(tokens, len(one.units.printed))))
 
 

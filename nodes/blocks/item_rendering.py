@@ -105,9 +105,9 @@ def shared_day(rows: Sequence[Row]) -> str | None:
     return days.pop() if len(days) == 1 else None
 
 
-def ambiguous_paths(names: Sequence[tuple[str | None, str]]) -> set[str | None]:
-    """Of pairs of a path and a source, the paths that several sources have, such as two work trees of a repository."""
-    paths = Counter([path for path, _ in set(names)])
+def ambiguous_paths(rows: Sequence[Row]) -> set[str | None]:
+    """The paths that several sources have, such as two work trees of a repository."""
+    paths = Counter([path for path, _ in {(row.path, row.source) for row in rows}])
     return {path for path, sources in paths.items() if path is not None and sources > 1}
 
 
@@ -137,11 +137,11 @@ def lines_of(item: Item, look: Look, *, dated: bool, sourced: bool) -> ItemLines
 
 def rendered(items: Sequence[Item], texts: Sequence[str], look: Look) -> tuple[str, str | None]:
     """The block of some items in their order, with their visible texts, and its reference."""
-    day = shared_day([item.row for item in items])
-    kinds = [item.row.kind for item in items]
+    rows = [item.row for item in items]
+    day, paths = shared_day(rows), ambiguous_paths(rows)
+    kinds = [row.kind for row in rows]
     headings = [
         look.heading(kind) if kind != before else "" for kind, before in zip(kinds, [None, *kinds], strict=False)
     ]
-    paths = ambiguous_paths([(item.row.path, item.row.source) for item in items])
     lines = [lines_of(item, look, dated=day is None, sourced=item.row.path in paths) for item in items]
     return assemble(list(zip(headings, lines, texts, strict=True)), day, look.fenced)

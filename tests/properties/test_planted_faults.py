@@ -37,7 +37,6 @@ from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import (
     boundary_filtering,
     boundary_gates,
-    budget_trimming,
     relevance_feedback,
     task_aware_reranking,
 )
@@ -352,12 +351,12 @@ def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and fences cost nothing."""
     for name in ("FRAME", "BARE_FRAME"):
         monkeypatch.setattr(greedy_fit, name, "")
-    monkeypatch.setattr(budget_trimming._Printing, "_frames", lambda *_: [""])
+    monkeypatch.setattr(greedy_fit.Fitting, "frames", lambda *_: [""])
 
 
 def lines_counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block is as long as its lines, whatever its counter finds in the whole."""
-    monkeypatch.setattr(budget_trimming, "_count_whole", lambda *_: None)
+    monkeypatch.setattr(greedy_fit.Fitting, "fit", lambda request, counters: request._fit())
 
 
 def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
