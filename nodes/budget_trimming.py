@@ -38,13 +38,13 @@ from .columns.keys import (
     constants,
     flags_at,
     flat,
+    flattened,
     gathered,
     gathered_columns,
     integers,
     last_of_runs,
     truth,
 )
-from .columns.list_columns import flattened
 from .columns.ragged import starts_of
 from .facts.fact_notes import fact_notes
 from .frames import micros

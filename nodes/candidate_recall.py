@@ -21,6 +21,7 @@ from .columns.keys import (
     gathered_columns,
     integers,
     order_by,
+    ordered_codes,
     positions,
     rank_within,
 )
@@ -31,7 +32,6 @@ from .recall.candidate_merge import (
     Fusion,
     lane_codes,
     merged_order,
-    ordered_codes,
     policies_of,
 )
 from .recall.expansion_recall import recall_expansion

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 
 from .columns.keys import distinct_numbers, first_of_runs, floats, gathered_columns, integers, order_by, rank_within
 from .columns.numbers import quantise, share_of
-from .columns.ragged import expand_ranges, starts_of
 from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
 from .recall.bm25 import Bm25
 from .recall.pair_scores import Pairs, mean_cosines
-from .recall.posting_recall import score_rows
-from .recall.recall_entries import Entries, WantedRows
-from .recall.recall_scope import RecallTables
+from .recall.posting_recall import KeyRows, asked_together, scores_of
+from .recall.recall_entries import Entries
+from .recall.recall_scope import RecallTables, ScopeGroup
 from .tables import FEEDBACK, Evidence, Feedback, LaneScores, Pool, RerankWeights
 from .text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in
 from .vocabulary import EVIDENCE_KINDS
@@ -145,32 +144,23 @@ def _lexical(
     for scope in tables.scope_groups("lexical"):
         # The terms of a request are looked up under the first of its sub-queries.
         host = first_of_runs(scope.request)
-        host = host[asks[scope.request[host]]]
-        request = scope.request[host]
-        entries = _entries(host.tolist(), [terms.get(of, {}) for of in request.tolist()])
-        if not entries.keys:
-            continue
-        counts = np.zeros(len(scope.sub), dtype=np.int64)
-        counts[host] = np.diff(starts)[request]
-        at = expand_ranges(starts[request], counts[host])
-        rows = WantedRows(starts_of(counts), scope.local(pairs.row[at]))
-        scored = score_rows(scope, postings, entries, bm25, rows)
-        found[at] = share_of(scored.score, scored.reach.repeat(counts))
+        entries = _entries(scope, host[asks[scope.request[host]]].tolist(), terms)
+        keys = KeyRows.of(scope, postings, entries.keys)
+        for asked in asked_together(scope, entries, keys, bm25) if entries.keys else ():
+            reach = np.add.reduceat(asked.weight * asked.held, asked.starts[:-1])
+            for number, request in enumerate(scope.request[asked.subs].tolist()):
+                own = slice(*starts[request : request + 2].tolist())
+                score = scores_of(keys, asked, number)[scope.local(pairs.row[own])]
+                found[own] = share_of(score, reach[number].repeat(len(score)))
     return found
 
 
-def _entries(subs: Sequence[int], terms: Sequence[dict[str, float]]) -> Entries:
-    """The look-ups of some sub-queries, each with its terms and their weights."""
+def _entries(scope: ScopeGroup, subs: Sequence[int], terms: Terms) -> Entries:
+    """The look-ups of some sub-queries, each with the terms of its request and their weights."""
     places: dict[str, int] = {}
     found = [
         (sub, places.setdefault(term, len(places)), weight)
-        for sub, own in zip(subs, terms, strict=True)
-        for term, weight in own.items()
+        for sub in subs
+        for term, weight in terms.get(int(scope.request[sub]), {}).items()
     ]
-    sub, key, weight = zip(*found, strict=True) if found else ((), (), ())
-    return Entries(
-        posting_keys("text", list(places)),
-        np.array(sub, np.int64),
-        np.array(key, np.int64),
-        np.array(weight, np.float64),
-    )
+    return Entries.of(posting_keys("text", list(places)), found)

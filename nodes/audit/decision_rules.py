@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_values, integers, present, take_or, truth
-from ..columns.list_columns import flattened
+from ..columns.keys import distinct_values, flattened, integers, present, take_or, truth
 from ..walls.gate import PLUGIN_REASON
 from ..walls.gates import GATES, HIDING
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..columns.keys import (
     first_of_runs,
+    flattened,
     gathered,
     gathered_columns,
     integers,
@@ -26,7 +27,6 @@ from ..columns.keys import (
     literal,
     run_lengths,
 )
-from ..columns.list_columns import flattened
 
 Int = NDArray[np.int64]
 _PLACE = ("line_start", "line_end", "byte_start", "byte_end")

@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import among, distinct_rows, first_of_runs, order_by, run_lengths
-from ..columns.list_columns import flattened
+from ..columns.keys import among, distinct_rows, first_of_runs, flattened, order_by, run_lengths
 from ..vocabulary import EVIDENCE_NEEDS
 
 NEAR = 0.7

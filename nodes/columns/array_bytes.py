@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import SchemaError
-from .keys import flat, present
-from .list_columns import listed
+from .keys import flat, listed, present
 
 Bytes = NDArray[np.uint8]
 Int = NDArray[np.int64]
@@ -116,15 +115,8 @@ def as_bytes(values: NDArray[np.generic]) -> Bytes:
 
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
     """The bounds of the items of each list (empty for null), and all items in one array."""
-    if array.null_count or array.type.id == _FIXED_SIZE:
-        counts, found = listed(array)
-        ends = np.append(0, counts.cumsum())
-    else:
-        width = np.dtype(np.int64 if pa.types.is_large_list(array.type) else np.int32)
-        raw = np.frombuffer(array.buffers()[1], width, len(array) + 1, array.offset * width.itemsize)
-        ends = raw.astype(np.int64)
-        found = array.values.slice(ends[0], ends[-1] - ends[0])
-        ends -= ends[0]
+    counts, found = listed(array)
+    ends = np.append(0, counts.cumsum())
     if len(found) >= 1 << 32:
         raise SchemaError("Expected less than 2**32 items in the lists of a column, got more - at digest")
     return ends, plain(found)

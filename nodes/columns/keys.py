@@ -1,13 +1,14 @@
-"""Finding rows of one table in another by key, independent of join order.
+"""Finding rows of one table in another by key, independent of join order; and lists taken apart.
 
-`Table.join` loses row order on chunked tables; these look-ups return positions, and the caller takes rows.
+`Table.join` loses row order on chunked tables; these look-ups return positions, and the caller takes rows. A list column
+is handled as flat values plus the row of each value; a null list has no values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,9 +20,6 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NOWHERE = np.empty(0, dtype=np.int64)
 """An empty array of positions."""
-_TEXTS = {pa.string().id, pa.large_string().id}
-A_HANDFUL = 64
-"""Up to this many texts, a Python dictionary finds them in half of Arrow's setup time."""
 
 
 def flat(column: Column) -> pa.Array:
@@ -84,9 +82,6 @@ def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
     values = flat(wanted)
     if not len(values):
         return NOWHERE
-    if len(values) + len(among) <= A_HANDFUL and values.type.id in _TEXTS and among.type.id in _TEXTS:
-        places = {value: place for place, value in reversed(list(enumerate(among.to_pylist())))}
-        return np.fromiter(map(places.get, values.to_pylist(), repeat(-1)), dtype=np.int64, count=len(values))
     found = pc.index_in(values, value_set=flat(among))
     return (found.fill_null(-1) if found.null_count else found).to_numpy().astype(np.int64)
 
@@ -152,6 +147,14 @@ def codes_of(columns: Sequence[Column]) -> NDArray[np.int64]:
         place = encoded.indices.fill_null(width - 1) if encoded.null_count else encoded.indices
         code = code * width + integers(place)
     return code
+
+
+def ordered_codes(words: pa.Array) -> NDArray[np.int64]:
+    """A code per row of a string column, by alphabetical order of its values, from 0; -1 for null."""
+    encoded = words.dictionary_encode()
+    place = np.full(len(encoded.dictionary) + 1, -1, dtype=np.int64)
+    place[np.asarray(pc.array_sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
+    return place[integers(encoded.indices.fill_null(-1))]
 
 
 def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -263,6 +266,19 @@ def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: 
     return constants((*(word for _, word in rules), otherwise)).take(pa.array(place))
 
 
-def objects(column: Column) -> NDArray[np.object_]:
-    """A string column as Python objects, None where null: for element-wise choices."""
-    return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=object)
+def listed(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The number of values in each list of a column, 0 for null, and the values."""
+    missing = array.null_count
+    if missing == len(array):
+        return np.zeros(missing, dtype=np.int64), array.values.slice(0, 0)
+    if missing or pa.types.is_fixed_size_list(array.type):
+        lengths = array.value_lengths()
+        return (lengths.fill_null(0) if missing else lengths).to_numpy().astype(np.int64), array.flatten()
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    return offsets[1:] - offsets[:-1], array.values.slice(offsets[0], offsets[-1] - offsets[0])
+
+
+def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The row of each value, ascending, and the values."""
+    lengths, values = listed(flat(lists))
+    return np.arange(len(lengths)).repeat(lengths), values

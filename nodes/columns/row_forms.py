@@ -7,7 +7,6 @@ exactly if all columns are equal, independent of chunks, slices and dictionaries
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -22,32 +21,15 @@ def row_forms(arrays: Sequence[pa.Array], rows: int) -> tuple[Int, Bytes]:
     bodies: list[tuple[Int, Bytes]] = []
     for column in arrays:
         array = plain(column)
-        if array.null_count == rows and (width := _width(array.type)) is not None:
-            header.append(np.zeros((rows, 1 + width), np.uint8))  # same result as below, only faster
-            continue
         header.append(valid(array).reshape(rows, 1))
         numbers, body = _values(array, rows)
         header.extend(
             values.reshape(rows, -1) if rows else np.zeros((0, 1), np.uint8) for values in map(as_bytes, numbers)
         )
-        if body is not None:
+        if body is not None and len(body[1]):
             bodies.append(body)
     matrix = np.hstack(header) if header else np.zeros((rows, 0), np.uint8)
     return _interleaved(np.ascontiguousarray(matrix), bodies)
-
-
-@lru_cache(maxsize=256)
-def _width(type_: pa.DataType) -> int | None:
-    """Header bytes of a null of this type besides its validity; None where the general path determines them."""
-    if is_list(type_):
-        return 16
-    if layout_of(type_) == "variable":
-        return 8
-    if pa.types.is_boolean(type_):
-        return 1
-    if pa.types.is_timestamp(type_) or pa.types.is_integer(type_) or pa.types.is_floating(type_):
-        return type_.bit_width // 8
-    return None
 
 
 def _values(array: pa.Array, rows: int) -> tuple[list[np.ndarray], tuple[Int, Bytes] | None]:

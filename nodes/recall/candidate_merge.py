@@ -18,7 +18,6 @@ from ..columns.keys import (
     constants,
     distinct_numbers,
     first_of_runs,
-    integers,
     order_by,
     positions,
     rank_within,
@@ -116,12 +115,3 @@ def merged_order(
 def policies_of(contracts: pa.Table) -> Int:
     """Each contract's merge policy as a position in MERGE_POLICIES."""
     return positions(contracts["merge_policy"], constants(MERGE_POLICIES.values))
-
-
-def ordered_codes(words: pa.Array) -> Int:
-    """A code per row of a string column, by alphabetical order of its values."""
-    encoded = words.dictionary_encode()
-    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return place[integers(encoded.indices)] if len(place) else np.empty(0, dtype=np.int64)

@@ -16,10 +16,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import gathered_columns, integers, order_by, rank_within
+from ..columns.keys import gathered_columns, order_by, ordered_codes, rank_within
 from ..columns.numbers import quantise, share_of
 from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
@@ -132,18 +131,10 @@ def _files_of(scope: ScopeGroup) -> ScopeFiles | None:
     starts = starts_of(np.bincount(groups.of[members], minlength=groups.count))
     first = members[starts[:-1]]
     named = gathered_columns(scope.tables.evidence, FILE_COLUMNS, scope.rows[first])
-    order = np.lexsort([source[first], *(_places(named[name]) for name in FILE_COLUMNS)])
+    order = np.lexsort([source[first], *(ordered_codes(named[name]) for name in FILE_COLUMNS)])
     name = np.empty(groups.count, dtype=np.int64)
     name[order] = np.arange(groups.count)
     return ScopeFiles(groups, members, starts, source[first], name)
-
-
-def _places(column: pa.Array) -> Int:
-    """The place of each value among the distinct ones in alphabetical order, -1 for null."""
-    encoded = column.dictionary_encode()
-    place = np.full(len(encoded.dictionary) + 1, -1, dtype=np.int64)
-    place[np.asarray(pc.array_sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
-    return place[integers(encoded.indices.fill_null(len(encoded.dictionary)))]
 
 
 def _best(

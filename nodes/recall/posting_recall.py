@@ -24,12 +24,11 @@ from ..columns.kept import Recent
 from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs, gathered
 from ..columns.numbers import EXACT_BELOW, quantise
 from ..columns.ragged import expand_ranges, slabs, starts_of
-from ..errors import SchemaError
 from ..frames import PostingIndex, posting_keys
 from ..kernels.compiled import in_threads, kernels
 from ..text.text_analysis import query_tokens
 from .bm25 import Bm25
-from .recall_entries import Entries, EntryScores, TermWeights, WantedRows, Weighed
+from .recall_entries import Entries, TermWeights, Weighed
 from .recall_scope import CELLS, Bool, Float, Int, ScopeGroup
 from .recall_selection import VIA, Found, best_withheld, top
 
@@ -136,27 +135,6 @@ def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm2
     return Weighed(
         Found.concat(found), TermWeights(tuple(entries.keys), *map(np.concatenate, zip(*weights, strict=True)))
     )
-
-
-def score_rows(
-    scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
-) -> EntryScores:
-    """The scores of the given rows of each sub-query, and the maximum possible; these rows are admissible.
-
-    Raises:
-        SchemaError: a row is not in the scope.
-    """
-    if rows.row.min(initial=0) < 0:
-        raise SchemaError(f"Expected rows of the scope, got another - at wanted row {int(rows.row.argmin())}")
-    score, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
-    keys = KeyRows.of(scope, postings, entries.keys)
-    for asked in asked_together(scope, entries, keys, bm25):
-        owner = np.arange(len(asked.subs)).repeat(np.diff(asked.starts))
-        reach[asked.subs] = np.bincount(owner, weights=asked.weight * asked.held, minlength=len(asked.subs))
-        for number, sub in enumerate(asked.subs.tolist()):
-            own = slice(*rows.starts[sub : sub + 2].tolist())
-            score[own] = scores_of(keys, asked, number)[rows.row[own]]
-    return EntryScores(score, reach)
 
 
 class Setting(NamedTuple):

@@ -64,23 +64,6 @@ class TermWeights:
         )
 
 
-class WantedRows(NamedTuple):
-    """Rows to be scored: those of sub-query `i` of a scope are `row[starts[i]:starts[i + 1]]`, positions in its
-    rows.
-    """
-
-    starts: Int
-    row: Int
-
-
-class EntryScores(NamedTuple):
-    """The scores of `WantedRows` for the keys of sub-queries, and the maximum possible."""
-
-    score: Float
-    reach: Float
-    """Per sub-query of the scope: the sum of the weights of its keys that occur in an admissible row."""
-
-
 class Weighed(NamedTuple):
     """The hits of a lane, and the weights of its terms."""
 

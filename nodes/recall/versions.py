@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.kept import OfTable
-from ..columns.keys import first_of_runs, flat, gathered, gathered_columns, present, take_or, truth
-from ..columns.list_columns import flattened
+from ..columns.keys import first_of_runs, flat, flattened, gathered, gathered_columns, present, take_or, truth
 from ..frames import OPEN_END, PostingIndex, posting_keys
 from ..text.index_keys import id_keys
 from .recall_scope import Bool, Int, RecallTables, ScopeGroup

@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, flat, gathered
-from ..columns.list_columns import flattened
+from ..columns.keys import distinct_numbers, flat, flattened, gathered
 from ..columns.numbers import quantise
 from ..scope.source_files import is_source
 from ..text.text_analysis import terms_of_run

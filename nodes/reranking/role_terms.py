@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import flat, gathered, objects, positions, take_or
-from ..columns.list_columns import flattened
+from ..columns.keys import flat, flattened, gathered, positions, take_or
 from ..columns.numbers import quantise
 from ..scope.selectors import selected
 from ..text.role_words import content_words, drifting, saying, spoken
@@ -111,7 +110,7 @@ def _by_role(role: pa.Array, role_policies: pa.Table) -> Iterator[tuple[dict[str
     """Each overlay that applies to some candidate, with the positions of those candidates."""
     if role.null_count == len(role):
         return
-    asked = objects(role)
+    asked = np.array(role.to_pylist(), dtype=object)
     for policy in role_policies.filter(pc.is_in(role_policies["role"], pc.unique(role))).to_pylist():
         yield policy, (asked == policy["role"]).nonzero()[0]
 

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from ...nodes.audit.records import COVERED, RECORDS, VIEWED
 from ...nodes.blocks.token_counting import Counters
 from ...nodes.columns.keys import flat
-from ...nodes.columns.list_columns import holds
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.lanes import LANE_NAMES as LANES
 from ...nodes.plugins import NO_PLUGINS, Plugins
@@ -294,8 +293,8 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
     """The frame's vectors with those of the shard's queries, the row of each sub-query, and the requests that lose them
     to an encoder that fails on every text. An error about one text is raised: the shard is halved around it.
     """
-    uses = holds(sub_queries["lanes"], "semantic")
-    if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not uses.any():
+    uses = ["semantic" in lanes for lanes in sub_queries["lanes"].to_pylist()]
+    if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not any(uses):
         return None, QUERY_VECTORS.empty(), None
     asked = sub_queries.filter(pa.array(uses))
     texts = flat(asked["query_text"]).dictionary_encode()

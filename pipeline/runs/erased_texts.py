@@ -20,8 +20,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.keys import flat, pair_positions
-from ...nodes.columns.list_columns import flattened
+from ...nodes.columns.keys import flat, flattened, pair_positions
 from ...nodes.tables import CANDIDATES, SESSION_EVENTS
 from .parts import VIEWS, values_of
 

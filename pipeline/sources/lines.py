@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import accumulate
 from zlib import crc32
 
-from ...nodes.columns.boundaries import last_cut
+from ...nodes.blocks.line_units import last_cut
 
 __all__ = [
     "HARD_BYTES",

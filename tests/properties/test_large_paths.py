@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from profiles import PROFILE
 from promises import check_non_interference, check_one_answer
 from scoped_retrieval.nodes.blocks import byte_runs
-from scoped_retrieval.nodes.columns import digests, keys, ragged
+from scoped_retrieval.nodes.columns import digests, ragged
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
     expansion_recall,
@@ -34,7 +34,6 @@ from scoped_retrieval.nodes.walls import time_gates
 from worlds import Row, World, foreign_rows, worlds
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
-    "A_HANDFUL": (0, (keys,)),
     "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
     "BYTES_AT_ONCE": (64, (byte_runs, same_texts)),
@@ -42,7 +41,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "FLAGS": (64, (vector_recall,)),
     "MANY": (0, (digests,)),
     "MERGED_AFTER": (0, (recall_scope,)),
-    "PAIRS": (64, (expansion_recall, time_gates, turns)),
+    "PAIRS": (64, (expansion_recall, recall_scope, time_gates, turns)),
     "QUERIES_AT_ONCE": (2, (vector_recall,)),
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SORTED": (0, (recall_selection,)),
