@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -50,7 +51,7 @@ def pipeline_rows(options: Options) -> Iterator[Row]:
         peers.append(build(world, lane_k=LANE_K, k=K))
         check(peers[-1], questions[:4], world)
         print(f"{peers[-1].name} built and asked in {time.perf_counter() - started:.0f} s", flush=True)
-    with ProcessEngine(cores()) as engine:
+    with nullcontext(ProcessEngine(cores())) as engine:
         own = ours(world, options.work / "runs", questions, engine)
         contestants = [own, *(contestant(peer, questions) for peer in peers)]
         timings = interleaved(contestants, queries=total, rounds=options.rounds, seconds=2 * options.seconds_per_round)

@@ -11,7 +11,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +99,9 @@ def workers_row(world: World, options: Options) -> Row:
     runs = options.work / "worker-runs"
     shutil.rmtree(runs, ignore_errors=True)
     workers = [number for number in (1, 2, 4, 8, 16) if number <= cores()]
-    engines: dict[str, Callable[[int], AbstractContextManager[Engine]]] = {"processes": ProcessEngine}
+    engines: dict[str, Callable[[int], AbstractContextManager[Engine]]] = {
+        "processes": lambda workers: nullcontext(ProcessEngine(workers))
+    }
     if importlib.util.find_spec("ray") is not None:
         engines["ray"] = ray_of
     names = {f"{engine} {number}": (engine, number) for engine in engines for number in workers}

@@ -52,7 +52,6 @@ from .tables import (
     Citations,
     Conditions,
     ContractBounds,
-    ContractLayers,
     Contracts,
     Decisions,
     Evidence,
@@ -180,7 +179,6 @@ def request_record(
     admissible: Admissible,
     rerank_weights: RerankWeights,
     contract_bounds: ContractBounds,
-    contract_layers: ContractLayers,
     filter_ladder: FilterLadder,
     session_events: SessionEvents,
     anchors: Anchors,
@@ -189,7 +187,7 @@ def request_record(
 ) -> RequestRecord:
     """What was asked under which contract, the plan, what could be read, and what the lanes recalled, by request."""
     return recorded(
-        REQUEST_RECORD, requests, contracts, admissible, rerank_weights, contract_bounds, contract_layers,
+        REQUEST_RECORD, requests, contracts, admissible, rerank_weights, contract_bounds,
         filter_ladder, session_events, anchors, sub_queries, hits,
     )  # fmt: skip
 

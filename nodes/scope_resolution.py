@@ -1,7 +1,7 @@
 """Scope resolution: turns each request into a contract that defines what it may see, before anything is searched.
 
 Reads requests, grants, purpose and role policies. Gives `reach` (the grants that hold), `contract_bounds` (the projects
-a contract reaches), `contracts` and `contract_layers` (the effect of each layer).
+a contract reaches) and `contracts`.
 
 Note: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at` covers it fully
 and none of its grants in that project denies its path; the request and its purpose then only narrow. An omitted request
@@ -21,19 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from .columns.digests import table_digest
-from .columns.kept import OfTable, rows_by
+from .columns.kept import rows_by
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .scope.active_grants import ActiveGrants, active_grants_of, bounds_of, distinct
 from .scope.mode_choices import chosen
-from .score_terms import terms_of_plugins
 from .tables import (
-    CONTRACT_LAYERS,
     CONTRACTS,
-    GRANTS,
     ContractBounds,
-    ContractLayers,
     Contracts,
     Grants,
     ModePolicies,
@@ -41,7 +36,7 @@ from .tables import (
     Requests,
     RolePolicies,
 )
-from .vocabulary import CITATION_STYLES, LIFECYCLES, WEIGHED_TERMS
+from .vocabulary import CITATION_STYLES, LIFECYCLES
 
 NOTHING_GRANTED = "nothing_granted"
 NO_SOURCE_ALLOWED = "no_source_allowed"
@@ -59,14 +54,7 @@ _CAPPED = ("lane_k", "pool_k", "max_items")
 _GROWING = ("max_items", "max_items_per_source", "max_chars")
 _MOST = int(np.iinfo(np.int32).max)
 _ALLOWANCES, _DENIALS = ("allowed_sources", "allowed_paths", "accepted_authority"), ("denied_sources", "denied_paths")
-_NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
-              "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
-_BY_GRANTS = "project, groups, bounds"
-_BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start"))
-_BY_ROLE = "weights, vocabulary, forbidden_sources, citation_style, required_evidence, source_diversity"
 _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
-_BY_ROLE_FIELD = {"role_sources": "allowed_sources", **_ROLE_CAPS}
-_WEIGHTS = tuple(f"weight_{name}" for name in WEIGHED_TERMS)
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01, and more days than a calendar has: window starts stay printable."""
 
@@ -117,51 +105,6 @@ def contracts(
     table = CONTRACTS.from_rows(rows)
     position = CONTRACTS.schema.get_field_index("contract_id")
     return table.set_column(position, CONTRACTS.schema.field(position), _contract_ids(table, reach))
-
-
-def contract_layers(
-    requests: Requests,
-    grants: Grants,
-    reach: ActiveGrants,
-    purpose_policies: PurposePolicies,
-    mode_policies: ModePolicies,
-    role_policies: RolePolicies,
-) -> ContractLayers:
-    """The layers of each contract, by request id and ordinal, in the order of the list below.
-
-    The layers `act_as`, `mode`, `role` and `preset` are present only for requests that use them.
-    """
-    requests = _ordered(requests)
-    granted_by = _grants_version(grants)
-    weights = (*_WEIGHTS, *terms_of_plugins(requests.column_names))
-    rows: list[dict[str, Any]] = []
-    reached = zip(reach.acting, reach.granted, reach.narrowed, strict=True)
-    layered = _layered(requests, purpose_policies, mode_policies, role_policies)
-    for (request, preset, policy, role), (acting, granted, narrowed) in zip(layered, reached, strict=True):
-        given = [name for name in (*_NARROWING, *_COUNTS, *_CHOICES) if request[name] is not None]
-        by_purpose = [name for name in (*_COUNTS, *_CHOICES) if request[name] is None]
-        by_role = [name for name, field in _BY_ROLE_FIELD.items() if role.get(field) is not None]
-        given += ["allow_stale_memory"] if request["allow_stale_memory"] else []
-        given += ["weights"] if any(request[name] is not None for name in weights) else []
-        by_grants = f"{_BY_GRANTS}, include_states" if narrowed else _BY_GRANTS
-        layers = [
-            (request["asked_by"] not in (None, request["principal"]), "act_as", granted_by, "principal" if acting else "denied"),
-            (True, "grants", granted_by, by_grants if granted else "denied"),
-            (True, "purpose", policy["version"], ", ".join(["include_states", *_OF_PURPOSE, *by_purpose])),
-            (preset["mode"] is not None, "mode", preset["version"], _BY_MODE),
-            (bool(role), "role", role.get("version"), ", ".join([_BY_ROLE, *by_role])),
-            (request["preset"] is not None, "preset", request["preset"], "bounds"),
-            (True, "request", "request", ", ".join(["as_of", *given])),
-        ]  # fmt: skip
-        held = [layer for applies, *layer in layers if applies]
-        rows += [
-            {"request_id": request["request_id"], "ordinal": n, "layer": layer, "version": version, "effect": effect}
-            for n, (layer, version, effect) in enumerate(held, 1)
-        ]
-    return CONTRACT_LAYERS.from_rows(rows)
-
-
-_grants_version = OfTable(lambda grants: table_digest(grants, GRANTS)[:16])
 
 
 class _Layered(NamedTuple):

@@ -186,7 +186,6 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
     }
     for name in (
         "contract_bounds",
-        "contract_layers",
         "session_events",
         "anchors",
         "filter_ladder",

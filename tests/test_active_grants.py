@@ -7,15 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.scope.active_grants import active_grants_of, bounds_of
-from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
-from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
+from scoped_retrieval.nodes.tables import CONTRACTS
 from scoped_retrieval.nodes.vocabulary import LIFECYCLES
 from wall_worlds import (
     DAY,
-    MODES,
     NOON,
-    POLICIES,
-    ROLES,
     contracts_of,
     words,
 )
@@ -51,26 +47,6 @@ def test_an_act_as_grant_opens_no_rows_and_is_not_passed_on():
     assert seen([{}], {"principal": "bot"}, [{}, BOT]) == set()
     chain = [{}, BOT, {"principal": "tool", "project": None, "own_project": False, "act_as": ["bot"]}]
     assert contract({"asked_by": "tool"}, *chain)["denied_reason"] == "act_as_not_granted"
-
-
-def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
-    requests = requests_of({}, BY_BOT, BY_BOT | {"preset": "c0ffee"}, {"asked_by": "eve"})
-    held = grants_of({}, BOT)
-    layers = CONTRACT_LAYERS.check(
-        contract_layers(requests, held, reach(requests, held, ROLES), POLICIES, MODES, ROLES)
-    ).to_pylist()
-    told = [(row["request_id"], row["ordinal"], row["layer"]) for row in layers]
-    plain = ["grants", "purpose", "request"]
-    bound = ["act_as", "grants", "purpose", "preset", "request"]
-    wanted = {"r0": plain, "r1": ["act_as", *plain], "r2": bound, "r3": ["act_as", *plain]}
-    assert told == [(r, n, layer) for r, names in wanted.items() for n, layer in enumerate(names, start=1)]
-    effects = {(row["request_id"], row["layer"]): row["effect"] for row in layers}
-    assert (effects["r1", "act_as"], effects["r3", "act_as"], effects["r3", "grants"]) == (
-        "principal",
-        "denied",
-        "denied",
-    )
-    assert next(row["version"] for row in layers if row["layer"] == "preset") == "c0ffee"
 
 
 @pytest.mark.parametrize(("request_change", "reason"), [

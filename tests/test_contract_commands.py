@@ -83,7 +83,6 @@ def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(sh
     assert [row["snapshot_id"] for row in rows] == [snapshot]
     _, value = found("contract", snapshot, capsys=capsys)
     assert value["who"] == "ana in shop for answer-question, asked by bot"
-    assert value["layers"][0]["layer"] == "act_as"
     answers = []
     for name in ("cyd", "nobody"):
         code, out, err = run("ask", "q", "--project", "shop", "--set", f"principal={name}", capsys=capsys)

@@ -500,7 +500,7 @@ def upstream(*nodes: str, without: str | None = None) -> set[str]:
 
 def test_scope_and_plan_are_settled_before_the_corpus_is_looked_at():
     """S0.4, S0.24: what may be searched, and how, follows from request, grants and policies alone."""
-    assert not CORPUS & upstream("contracts", "contract_bounds", "contract_layers")
+    assert not CORPUS & upstream("contracts", "contract_bounds")
     planned = upstream("sub_queries", "query_terms", without="session_texts")
     assert "anchors" in planned and not CORPUS & planned, "but for what the request's own session observed (S0.42)"
     assert {"evidence", "reachable", "session_events"} <= upstream("anchors"), "and the lineage shows that"

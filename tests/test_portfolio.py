@@ -177,13 +177,6 @@ def test_a_variable_without_a_value_is_refused_at_the_door(corpus: Path) -> None
         asked(corpus, CRITERIA, mode="execution", variables={"venture": "acme", "current_project": "proj-001"})
 
 
-def test_the_mode_is_a_layer_of_the_contract_with_the_version_of_its_file(corpus: Path) -> None:
-    found = asked(corpus, PRICING, mode="planning", variables={"venture": "acme"})
-    layers = {row["layer"]: row["version"] for row in found.tables["contract_layers"].to_pylist()}
-    assert list(layers) == ["grants", "purpose", "mode", "request"]
-    assert len(layers["mode"]) == 16
-
-
 def test_the_mode_of_a_work_tree_comes_from_its_handoff_object(corpus: Path, tmp_path: Path) -> None:
     shutil.copy(PORTFOLIO / "SHO.json", tmp_path)
     found = asked(corpus, CRITERIA, work_trees=[tmp_path], workspace_root=str(tmp_path))

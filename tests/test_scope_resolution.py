@@ -6,18 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import (
     CONTRACT_BOUNDS,
-    CONTRACT_LAYERS,
     CONTRACTS,
 )
-from wall_worlds import MODES, NOON, POLICIES, ROLES, contract_bounds_of, contracts_of
+from wall_worlds import NOON, POLICIES, contract_bounds_of, contracts_of
 from walls import grants_of, requests_of
-
-
-def layers_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    return contract_layers(requests, grants, reach(requests, grants, ROLES), POLICIES, MODES, ROLES)
 
 
 def resolve(request: dict, *grants: dict) -> dict:
@@ -127,24 +121,3 @@ def test_the_contract_id_covers_contract_and_bounds_but_neither_asked_at_nor_req
 def test_items_and_characters_that_nobody_says_grow_with_the_tokens(asked, items: int, chars: int, of_source: int):
     found = resolve({"purpose": "answer-question", **asked}, {})
     assert (found["max_items"], found["max_chars"], found["max_items_per_source"]) == (items, chars, of_source)
-
-
-def test_layers_say_what_each_did_with_its_version():
-    requests, grants = (
-        requests_of({"branch": "main", "max_tokens": 5}, {"principal": "bob"}),
-        grants_of({"states": ["verified"]}),
-    )
-    layers = CONTRACT_LAYERS.check(layers_of(requests, grants)).to_pylist()
-    assert [(row["request_id"], row["ordinal"], row["layer"]) for row in layers] == [
-        (request, n, layer)
-        for request in ("r0", "r1")
-        for n, layer in enumerate(("grants", "purpose", "request"), start=1)
-    ]
-    assert layers[0]["effect"] == "project, groups, bounds, include_states"
-    assert "max_tokens" not in layers[1]["effect"]
-    assert layers[2]["effect"] == "as_of, branch, max_tokens"
-    assert (layers[3]["effect"], layers[5]["effect"]) == ("denied", "as_of")
-    assert (
-        layers[1]["version"] == POLICIES.filter(pa.compute.equal(POLICIES["purpose"], "fix-test"))["version"][0].as_py()
-    )
-    assert len(layers[0]["version"]) == 16

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from audited_runs import ASKED, PEOPLE, SAYS, audited
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.asking.opening import open_retriever
 from scoped_retrieval.pipeline.asking.telemetry import Telemetry
+from scoped_retrieval.pipeline.config.settings import load_settings
 
 pytest.importorskip("opentelemetry.sdk", reason="needs the extra `otel`")
 
+from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -125,16 +126,12 @@ def test_spans_change_no_answer(world, spans):
     assert digests[0] == digests[1]
 
 
-def test_the_setting_sends_spans_to_standard_error_as_opentelemetry_is_told(world, tmp_path):
-    ask = ["ask", ASKED["question"], "--project", "shop"]
-    code = f"import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main({ask!r}))"
-    flags = {"CORPUS": world.folder / "corpus", "GRANTS": world.folder / "grants.yaml", "RUNS": tmp_path / "runs"}
-    environ = {f"SCOPED_RETRIEVAL_{name}": str(value) for name, value in flags.items()}
-    environ |= {"SCOPED_RETRIEVAL_PRINCIPAL": "bob", "SCOPED_RETRIEVAL_TELEMETRY": "spans", "HOME": str(tmp_path)}
-    environ |= {"OTEL_TRACES_EXPORTER": "console", "PATH": "/usr/bin:/bin", "SCOPED_RETRIEVAL_LANES": "lexical"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert '"name": "retrieval shop"' in done.stderr
-    assert '"service.name": "scoped-retrieval"' in done.stderr
-    assert SAYS in done.stdout and SAYS not in done.stderr.replace(ASKED["question"], "")
+def test_the_setting_sends_spans_to_the_provider_of_the_process(world, spans, tmp_path):
+    trace.set_tracer_provider(spans.provider)
+    places = {"corpus": world.folder / "corpus", "grants": world.folder / "grants.yaml", "runs": tmp_path / "runs"}
+    given = places | {"principal": "bob", "telemetry": "spans"}
+    settings = load_settings(given, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    with open_retriever(settings) as retriever:
+        retriever.retrieve(ASKED)
+    assert "retrieval shop" in [span.name for span in spans.exporter.get_finished_spans()]
+    assert SAYS not in "".join(span.to_json() for span in spans.exporter.get_finished_spans())

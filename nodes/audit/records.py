@@ -35,7 +35,6 @@ from ..tables import (
     CITATIONS,
     CONDITIONS,
     CONTRACT_BOUNDS,
-    CONTRACT_LAYERS,
     CONTRACTS,
     DECISIONS,
     FACT_CHECKS,
@@ -133,7 +132,7 @@ REQUEST_RECORD = _record(
     doc="What was asked under which contract, the plan, what could be read, and what the lanes recalled, by request.",
     key=("request_id",),
     some=(CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS),
-    many=(CONTRACT_BOUNDS, CONTRACT_LAYERS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS),
+    many=(CONTRACT_BOUNDS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS),
     shared=(*SAME_AS_ASKED, "asked_at", *(f"weight_{name}" for name in WEIGHED_TERMS)),
 )
 CANDIDATE_RECORD = _record(

@@ -68,11 +68,6 @@ class ActiveGrants:
             found.append([every or state in allowed for state in LIFECYCLES.values])
         return found
 
-    @property
-    def narrowed(self) -> list[bool]:
-        """Whether the grants of a request exclude some lifecycle."""
-        return [not all(states) for states in self.states]
-
 
 def active_grants_of(requests: pa.Table, grants: pa.Table) -> ActiveGrants:
     """The active grants of each request; one with an empty list of sources or paths gives no access."""
@@ -89,14 +84,9 @@ def active_grants_of(requests: pa.Table, grants: pa.Table) -> ActiveGrants:
     return ActiveGrants(held, own, acting)
 
 
-def acts_for_another(request: Request) -> bool:
-    """Whether a request is made by one principal on behalf of another."""
-    return request["asked_by"] not in (None, request["principal"])
-
-
 def _may_act(request: Request, grants: pa.Table) -> bool:
     """Whether a request is made by its principal, or by one with an `act_as` grant that is active at `asked_at`."""
-    if not acts_for_another(request):
+    if request["asked_by"] in (None, request["principal"]):
         return True
     rights = _rights(grants).get((request["asked_by"], request["principal"]), ())
     return any(right["project"] in (None, request["project"]) and _is_active(right, request) for right in rights)

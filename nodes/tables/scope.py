@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, int32, string, strings, table, timestamp
+from ..schema import boolean, caller, string, strings, table, timestamp
 from .inputs import _COUNTS, _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS, PURPOSE_POLICIES, REQUESTS
 
 SAME_AS_ASKED = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "session_id",
@@ -69,18 +69,5 @@ CONTRACT_BOUNDS = table(
     rule_id=string("the grant that opened it, by its place in the file; envelope", digest=False),
 )
 
-CONTRACT_LAYERS = table(
-    "contract_layers",
-    key=("request_id", "ordinal"),
-    order=("request_id", "ordinal"),
-    doc="What each layer did to the contract, with its version.",
-    request_id=string("the request", digest=False),
-    ordinal=int32("order, from 1"),
-    layer=string("act_as, grants, purpose, mode, role, preset or request"),
-    version=string("digest of the layer's file or preset, or `request`"),
-    effect=string("the fields it set or narrowed, comma separated"),
-)
-
 Contracts = CONTRACTS.annotation
 ContractBounds = CONTRACT_BOUNDS.annotation
-ContractLayers = CONTRACT_LAYERS.annotation

@@ -16,7 +16,6 @@ requests them. An environment variable alone does not enable them.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...nodes.errors import InputError, ModelError
+from ...nodes.errors import ModelError
 from ..line.driver import ENCODING, RESCORING, build_driver
 from ..line.planned_driver import Timing
 from .retrieval import WRITING
@@ -151,53 +150,15 @@ class Telemetry:
 def telemetry_of(choice: str) -> Telemetry | None:
     """The telemetry that the setting `telemetry` selects: None for `off`, else spans, with content for `content`.
 
-    Spans go to the provider set in this process, as under `opentelemetry-instrument`; without one, to a provider
-    configured by the environment variables of OpenTelemetry: over OTLP and HTTP, or to standard error with
-    OTEL_TRACES_EXPORTER=console.
+    Spans go to the provider set in this process, as under `opentelemetry-instrument`; without one, nowhere.
 
     Raises:
-        InputError: OTEL_TRACES_EXPORTER names another exporter.
         ModelError: the extra `otel` is not installed.
     """
-    if choice == "off":
-        return None
-    found = Telemetry.of(content=choice == "content")
-    _set_provider()
-    return found
+    return None if choice == "off" else Telemetry.of(content=choice == "content")
 
 
 _HINT = "pip install 'scoped-retrieval[otel]'"
-_EXPORTERS = ("otlp", "console", "none")
-
-
-def _set_provider() -> None:
-    """Set a provider for this process, unless it has one."""
-    from opentelemetry import trace
-
-    if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        return
-    wanted = os.environ.get("OTEL_TRACES_EXPORTER") or _EXPORTERS[0]
-    if wanted not in _EXPORTERS:
-        raise InputError.one_of(_EXPORTERS, wanted, "environment OTEL_TRACES_EXPORTER")
-    try:
-        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
-    except ImportError as error:
-        raise ModelError("Expected the SDK of OpenTelemetry, got none - at telemetry", hint=_HINT) from error
-    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "scoped-retrieval"}
-    provider = TracerProvider(resource=Resource.create(named))
-    if wanted == "console":
-        import sys
-
-        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(out=sys.stderr)))
-    elif wanted == "otlp":
-        try:
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        except ImportError as error:
-            raise ModelError("Expected an exporter for OTLP, got none - at telemetry", hint=_HINT) from error
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    trace.set_tracer_provider(provider)
 
 
 def _named(request: Mapping[str, Any], contract: Mapping[str, Any]) -> dict[str, Any]:

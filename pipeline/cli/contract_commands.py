@@ -58,11 +58,9 @@ def _contract_text(found: dict[str, Any]) -> str:
     text += f"denied: {found['refusal']}\n" if found["refusal"] else ""
     text += "".join(f"{one['level']}: {one['rule']}: {one['at']}: {one['message']}\n" for one in found["findings"])
     gates = [(gate["gate"], gate["says"], gate["rule"] or "-") for gate in found["gates"]]
-    layers = [(layer["layer"], layer["version"], layer["effect"]) for layer in found["layers"]]
     rows = [(name.replace("_", " "), value, of) for name, by in found["by"].items() for value, of in by.items()]
     tables = (
         (("gate", "lets through", "rule"), gates),
-        (("layer", "version", "effect"), layers),
         (("by", "value", "rows"), rows),
     )
     return text + "".join(text_table(columns, cells) for columns, cells in tables if cells)

@@ -72,7 +72,6 @@ def explain(scope: ContractScope) -> dict[str, Any]:
         "denied_reason": contract["denied_reason"],
         "refusal": refusal_of(contract["denied_reason"]) if contract["denied"] else None,
         "clocks": {"as_of": contract["as_of"], "asked_at": contract["asked_at"]},
-        "layers": scope.tables["contract_layers"].drop_columns(["request_id"]).to_pylist(),
         "gates": gates,
         "rows": len(scope.rows),
         "documents": pc.count_distinct(scope.column("path"), mode="only_valid").as_py(),

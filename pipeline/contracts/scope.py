@@ -1,7 +1,7 @@
 """The scope of a contract: a request resolved and gated without a retrieval; and delegation, a contract inside another.
 
 Reads: request fields, grants, policies, a corpus, the time of asking. Gives: `ContractScope`, the contract with its
-bounds, layers and filter ladder, and the admissible rows, each with the placement that it is judged by. The gates are
+bounds and filter ladder, and the admissible rows, each with the placement that it is judged by. The gates are
 the line's own nodes. Everything here follows from request, contract and admissible rows, so its caller may see it.
 
 The parent of a sub-agent's contract is written out in full: every cap set by its purpose or the request, and its places,
@@ -48,7 +48,7 @@ from ..requests.narrowing import Fields, narrowed
 from ..requests.presets import plain_fields
 from ..requests.resolver import RequestResolver
 
-_RESOLVED = ("contracts", "contract_bounds", "contract_layers")
+_RESOLVED = ("contracts", "contract_bounds")
 _GATED = ("reachable", "admissible", "filter_ladder")
 
 

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing import get_context, parent_process
 from threading import Lock, Thread
-from types import TracebackType
 
 from ...nodes.errors import EngineError, InputError, ScopedRetrievalError
 from ..cores import cores
@@ -33,13 +32,12 @@ SHARDS_EACH = 2
 
 
 class ProcessEngine:
-    """Runs shards in `workers` processes. Used as a context manager, it keeps them between runs."""
+    """Runs shards in `workers` processes, which end with the run."""
 
     def __init__(self, workers: int) -> None:
         if workers < 1:
             raise InputError.expected("1 or more", workers, "workers")
         self.workers = workers
-        self._kept: ProcessPoolExecutor | None = None
 
     def __call__(self, job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
         """Run the shards; yields each as it completes, in no fixed order.
@@ -53,30 +51,15 @@ class ProcessEngine:
         if not shards:
             return
         run_id = job.staged.run_id
-        pool = self._kept or _pool(min(self.workers, len(shards)))
+        pool = ProcessPoolExecutor(min(self.workers, len(shards)), get_context("spawn"), _begin)
         try:
-            yield from _run(pool, self.workers, sent, run_id, shards, clock)
+            with pool:
+                yield from _run(pool, self.workers, sent, run_id, shards, clock)
         except BrokenProcessPool as error:
-            if self._kept is not None:
-                self._kept = _pool(self.workers)
             raise EngineError(
                 f"A worker process died - at {run_id}",
                 hint='fewer workers need less memory; a script that runs this needs `if __name__ == "__main__":` around it',
             ) from error
-        finally:
-            if pool is not self._kept:
-                pool.shutdown()
-
-    def __enter__(self) -> ProcessEngine:
-        self._kept = _pool(self.workers)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._kept is not None:
-            self._kept.shutdown()
-            self._kept = None
 
 
 def local_engine(workers: int | None) -> Callable[..., Generator[int]]:
@@ -124,10 +107,6 @@ def _run(
                 yield shard
     finally:
         wait([one for one in flying if not one.cancel()])
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, get_context("spawn"), _begin)
 
 
 def _begin() -> None:

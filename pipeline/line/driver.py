@@ -53,7 +53,7 @@ STEPS = (
 )
 """The step modules in the order of the line."""
 
-SCOPED = ("contracts", "contract_bounds", "contract_layers")
+SCOPED = ("contracts", "contract_bounds")
 """Nodes that need no corpus: they run first, and determine the part of it that is opened."""
 
 WALL = ("row_groups", "gated_rows", "reachable", "admissible")
