@@ -115,15 +115,6 @@ def test_a_contradicted_value_is_shown_with_the_record_and_logged(corpus: Path) 
     assert (fact.finding, fact.canonical) == ("mismatch", "$52,500")
 
 
-def test_an_answer_is_held_against_the_records_that_were_looked_up(corpus: Path, tmp_path: Path) -> None:
-    found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
-    store = Runs(tmp_path)
-    wrong, right = (verify_answer(store, found.snapshot_id, f"The fee is {fee}.") for fee in ("$50,000", "$52,500"))
-    told = [row for row in wrong.findings.to_pylist() if row["finding"] == "contradicted_fact"]
-    assert [(row["subject"], row["expected"], row["line"]) for row in told] == [("$50,000", "$52,500", 1)]
-    assert "contradicted_fact" not in right.findings["finding"].to_pylist()
-
-
 def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_without_words(
     corpus: Path, tmp_path: Path
 ) -> None:
@@ -134,8 +125,10 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
     assert told["$50,000"][0] == "mismatch"
     assert told["$50,000"][2] == "$52,500"
     assert told["ENG-777"] == ("unknown_key", None, None)
-    assert "money $50,000: the record has another value: fee" in report.text()
-    assert "is $52,500 in " in report.text()
+    found_wrong = [row for row in report.findings.to_pylist() if row["finding"] == "contradicted_fact"]
+    assert [(row["subject"], row["expected"], row["line"]) for row in found_wrong] == [("$50,000", "$52,500", 1)]
+    right = verify_answer(store, found.snapshot_id, "The fee is $52,500.")
+    assert "contradicted_fact" not in right.findings["finding"].to_pylist()
     entry = store_report(store, report, said, principal="ana", at=NOW)
     stored = (tmp_path / "LOG").read_text()
     assert entry in stored
