@@ -32,7 +32,6 @@ from .recall.candidate_merge import (
     Fusion,
     lane_codes,
     merged_order,
-    policies_of,
 )
 from .recall.expansion_recall import recall_expansion
 from .recall.file_recall import FileRecall, recall_files
@@ -64,7 +63,7 @@ from .tables import (
     Segments,
     SubQueries,
 )
-from .vocabulary import INTENTS
+from .vocabulary import INTENTS, MERGE_POLICIES
 from .walls.time_gates import clocks
 
 _INTENTS = tuple(sorted(INTENTS.values))
@@ -258,7 +257,7 @@ def candidates(
     order, place = merged_order(
         fusion,
         withheld,
-        policies_of(contracts)[fusion.request],
+        positions(contracts["merge_policy"], constants(MERGE_POLICIES.values))[fusion.request],
         integers(stored["authority"].fill_null(0)),
         ordered_codes(stored["evidence_kind"]),
         row_index.id_rank[fusion.row],

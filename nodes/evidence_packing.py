@@ -13,7 +13,6 @@ them. A role only orders the kept rows (its first and last kinds, and one item o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -98,8 +97,8 @@ def packs(
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    asked = _Asked(row, owner, evidence["text"], match_terms, contracts["request_id"])
-    packing.merge(_runs(packing, source, rows, standing, disputed, limit, asked.adds))
+    adds = _adding(row, owner, evidence["text"], match_terms, contracts["request_id"])
+    packing.merge(_runs(packing, source, rows, standing, disputed, limit, adds))
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, ids)
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
@@ -111,7 +110,8 @@ def packs(
     place_by = _placing(packing.kept, owner, conflict, disputed)
     # The first items of good documents come before the second of any.
     final = ranked["final"].to_numpy()
-    again = _turns(document, packing.kept, _brief(contracts, owner)) > 0
+    brief = ~among(take_or(contracts["detail"], owner), ("full",))
+    again = _turns(document, packing.kept, brief) > 0
     worth = np.where(again, AGAIN * final, final)
     # Memories that still hold come before past ones, however well those match.
     by_rank = place_by(past, turn, -worth)
@@ -281,34 +281,24 @@ def _runs(
     return runs
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The words of the questions in texts of rows; nothing is read before it is needed."""
+def _adding(
+    row: Int, owner: Int, texts: pa.ChunkedArray, terms: pa.Table, requests: pa.ChunkedArray
+) -> Callable[[Int, Int], Bool]:
+    """A function that tells whether each of some rows contains a word of its request that its lead lacks; nothing is read
+    before it is needed.
+    """
 
-    row: Int
-    owner: Int
-    texts: pa.ChunkedArray
-    terms: pa.Table
-    requests: pa.ChunkedArray
-
-    def adds(self, rows: Int, leads: Int) -> Bool:
-        """Whether each row contains a word of its request that its lead lacks."""
-        if not self.terms.num_rows:
+    def adds(rows: Int, leads: Int) -> Bool:
+        if not terms.num_rows:
             return np.zeros(len(rows), dtype=bool)
-        asked, requests = asked_by(self.terms), self.requests.to_pylist()
+        asked, ids = asked_by(terms), requests.to_pylist()
         read = np.unique(np.concatenate([rows, leads])[np.concatenate([rows != leads] * 2)])
-        texts = gathered(self.texts, self.row[read]).to_pylist()
-        found = {
-            row: asked[requests[own]].words_in(text.encode())
-            for row, own, text in zip(read.tolist(), self.owner[read].tolist(), texts, strict=True)
-        }
-        return np.array(
-            [
-                row != lead and not found[row] <= found[lead]
-                for row, lead in zip(rows.tolist(), leads.tolist(), strict=True)
-            ],
-            dtype=bool,
-        )
+        stored = zip(read.tolist(), owner[read].tolist(), gathered(texts, row[read]).to_pylist(), strict=True)
+        found = {at: asked[ids[own]].words_in(text.encode()) for at, own, text in stored}
+        pairs = zip(rows.tolist(), leads.tolist(), strict=True)
+        return np.array([at != lead and not found[at] <= found[lead] for at, lead in pairs], dtype=bool)
+
+    return adds
 
 
 def _members(packing: _Packing, start: Int) -> tuple[Int, pa.Array]:
@@ -332,11 +322,6 @@ def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
     turn = np.zeros(len(source), dtype=np.int64)
     turn[order] = rank_within(source[order])
     return turn
-
-
-def _brief(contracts: pa.Table, owner: Int) -> Bool:
-    """Whether the request of each row may show excerpts."""
-    return ~among(take_or(contracts["detail"], owner), ("full",))
 
 
 def _placing(kept: Bool, owner: Int, conflict: Int, disputed: Bool) -> Callable[..., Int]:

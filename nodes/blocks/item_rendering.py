@@ -82,14 +82,9 @@ def reasons(items: pa.Table, ranked: pa.Table, looks: Sequence[Look]) -> list[st
     """The short reason of selection of each item, which only items without text print."""
     if all(look.fenced for look in looks):
         return [None] * items.num_rows
-    return ranked["selected_reason"].take(pa.array(ranked_at(ranked)[integers(items["place"])])).to_pylist()
-
-
-def ranked_at(ranked: pa.Table) -> NDArray[np.int64]:
-    """The position in `ranked` of each row of the pool."""
-    at = np.empty(ranked.num_rows, dtype=np.int64)
+    at = np.empty(ranked.num_rows, dtype=np.int64)  # the position in `ranked` of each row of the pool
     at[integers(ranked["place"])] = np.arange(ranked.num_rows)
-    return at
+    return ranked["selected_reason"].take(pa.array(at[integers(items["place"])])).to_pylist()
 
 
 def rows_at(evidence: pa.Table, index: pa.Array | NDArray[np.int64]) -> list[Row]:

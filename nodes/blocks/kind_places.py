@@ -74,15 +74,8 @@ def kind_classes(items: Places, max_tokens: Int, max_items: Int) -> Int:
         kept = behind & (cost <= max_tokens // KEPT_SHARE)
         room, places = (max_tokens - _total(items.owner, items.tokens * kept), max_items - _total(items.owner, kept))
         front = (used <= room) & (items.place <= places)
-    front |= first_in(items.owner)
+    front[first_of_runs(items.owner)] = True
     return np.where(front, 0, np.where(kept, 1, 2))
-
-
-def first_in(owner: Int) -> Bool:
-    """The first item of each request."""
-    first = np.zeros(len(owner), dtype=bool)
-    first[first_of_runs(owner)] = True
-    return first
 
 
 def _running(owner: Int, values: Int) -> Int:

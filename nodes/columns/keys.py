@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
-NOWHERE = np.empty(0, dtype=np.int64)
-"""An empty array of positions."""
-
 
 def flat(column: Column) -> pa.Array:
     """The column as one array; a single chunk is returned as it is."""
@@ -81,7 +78,7 @@ def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
     """Position of each wanted value in `among` (its first), -1 where it does not occur."""
     values = flat(wanted)
     if not len(values):
-        return NOWHERE
+        return np.empty(0, dtype=np.int64)
     found = pc.index_in(values, value_set=flat(among))
     return (found.fill_null(-1) if found.null_count else found).to_numpy().astype(np.int64)
 

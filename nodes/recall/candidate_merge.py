@@ -110,8 +110,3 @@ def merged_order(
     first = np.where(policy == MERGE_POLICIES.values.index("evidence-balanced"), turn, first)
     order = order_by(fusion.request, withheld, first, -fusion.score, id_rank)
     return order, rank_within((fusion.request * 2 + withheld)[order])
-
-
-def policies_of(contracts: pa.Table) -> Int:
-    """Each contract's merge policy as a position in MERGE_POLICIES."""
-    return positions(contracts["merge_policy"], constants(MERGE_POLICIES.values))

@@ -137,29 +137,20 @@ def _walked(scope: ScopeGroup, seeds: Found, postings: PostingIndex, placements:
 
 
 def _joined(parts: list[_Reached]) -> _Reached:
-    none = np.empty(0, dtype=np.int64)
-    found = [np.concatenate(column) for column in zip(*parts, strict=True)] or [
-        none,
-        none,
-        np.empty(0),
-        none,
-        np.empty(0),
-        none,
-    ]
-    sub, row, score, edge, confidence, source = found
+    place, score = np.empty(0, dtype=np.int64), np.empty(0)
+    nothing = (place, place, score, place, score, place)
+    sub, row, score, edge, confidence, source = (np.concatenate(each) for each in zip(nothing, *parts, strict=True))
     return sub, row, score, edge, confidence, source
 
 
 def _once(scope: ScopeGroup, reached: list[_Reached], width: int) -> _Reached:
     """Each row of a request once: the mass of all steps, and the edge of the first step that reached it."""
-    if not reached:
-        return _joined([])
-    sub, local, mass, kind, confidence, source = (np.concatenate(column) for column in zip(*reached, strict=True))
+    sub, local, mass, kind, confidence, source = _joined(reached)
     key = scope.tables.sub_request[sub] * width + local
     order = np.argsort(key, kind="stable")
     first = first_of_runs(key[order])
     best = order[first]
-    score = np.add.reduceat(mass[order], first)
+    score = np.add.reduceat(mass[order], first) if len(first) else mass
     return sub[best], scope.rows[local[best]], score, kind[best], confidence[best], scope.rows[source[best]]
 
 

@@ -11,7 +11,7 @@ guessed from their looks: a word is one for the rows that define it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -78,14 +78,9 @@ def _file_name(owner: Int, paths: pa.Array, questions: pa.Array) -> Float:
     above = [_words(part[-2]) if len(part) > 1 else () for part in parts]
     asked = [frozenset(_words(question)) for question in questions.to_pylist()]
     pairs, pair = distinct_numbers(owner * len(parts) + np.asarray(files.indices))
-    value = [
-        _likeness(asked[request], set(named[file]), set(above[file])) for request, file in _divided(pairs, len(parts))
-    ]
+    divided = zip(*(part.tolist() for part in np.divmod(pairs, len(parts))), strict=True)
+    value = [_likeness(asked[request], set(named[file]), set(above[file])) for request, file in divided]
     return quantise(np.array(value)[pair])
-
-
-def _divided(pairs: Int, size: int) -> Iterator[tuple[int, int]]:
-    return zip(*(part.tolist() for part in np.divmod(pairs, size)), strict=True)
 
 
 def _likeness(asked: frozenset[str], named: set[str], above: set[str]) -> float:
