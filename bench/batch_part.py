@@ -24,7 +24,6 @@ from scoped_retrieval.pipeline.asking.retriever import SHARD_REQUESTS, Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line.driver import SCOPED, build_driver, outputs
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 REQUESTS = 10_000
 PROJECTS = 100
@@ -106,7 +105,7 @@ def shard_inputs(work: Path, options: Options) -> tuple[dict[str, Any], dict[str
     line = retriever._session.line
     rows = synthetic.corpus_rows(PROJECTS, PROJECTS)
     asked = [{**row, "project": "p000"} for row in synthetic.requests(rows, SHARD_REQUESTS)]
-    requests, _ = resolve_requests(asked, principal="bench", asked_at=NOW)
+    requests, _ = retriever._session.resolver.resolve(asked, NOW)
     requests = requests.combine_chunks()
     captures = CAPTURES.build(
         {

@@ -29,7 +29,6 @@ from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QU
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line.driver import SCOPED, WALL, build_driver
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 """The time of all requests: after the last row was recorded."""
@@ -47,7 +46,7 @@ class Scoped:
         line = retriever._session.line
         rows = [{"request_id": f"q{at:06d}", "question": "x", "purpose": "answer-question", **one}
                 for at, one in enumerate(asked)]  # fmt: skip
-        requests, failures = resolve_requests(rows, principal="bench", asked_at=NOW)
+        requests, failures = retriever._session.resolver.resolve(rows, NOW)
         assert not failures.num_rows, failures["error"][0]
         self._k = k
         self._driver = build_driver()

@@ -13,6 +13,7 @@ import yaml
 from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.encoders.cross_encoder import CrossEncoder
+from scoped_retrieval.pipeline.line.lanes import NO_CROSS_ENCODER
 from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, days_ago, places, row
 from tiny_cross_encoder import WORDS, model_at
@@ -228,9 +229,7 @@ def test_a_mode_that_names_a_cross_encoder_uses_one_or_says_that_none_is_set(sto
     policies = policies_with(tmp_path / "own", purpose=unchanged)
     off, on = (ask(story, model, mode="planning", policies=policies) for model in (None, Reader()))
     told = [each for each in off.conditions if each["subject"] == "cross_encoder"]
-    assert [(each["condition"], each["message"]) for each in told] == [
-        ("lane_off", "the mode asks for a cross-encoder, and none is set")
-    ]
+    assert [(each["condition"], each["message"]) for each in told] == [("lane_off", NO_CROSS_ENCODER)]
     assert not [each for each in on.conditions if each["subject"] == "cross_encoder"]
     assert places(off)[0] == "docs/a.md"
     assert places(on)[0] == "docs/b.md"

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
+from resolving import resolve_requests
 from scoped_retrieval.nodes.audit.records import VIEWED, snapshot_digests
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
 from scoped_retrieval.nodes.tables import PROVENANCE, TABLES
@@ -20,7 +21,6 @@ from scoped_retrieval.nodes.vocabulary import PURPOSES, SCORE_TERMS
 from scoped_retrieval.pipeline.config.declared_settings import WEIGHT_SETS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line.driver import PLANNED, STEPS, build_driver
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from small_corpus import LABEL, NOON, Row, Story, days_ago, decided, places, row, shown
 from stand_in_encoder import WordsByTheirStart

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from edges import disagreements
+from resolving import resolve_requests
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS
@@ -26,7 +27,6 @@ from scoped_retrieval.pipeline.line.driver import (
 )
 from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
 from scoped_retrieval.pipeline.line.provenance import provenance
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs.parts import DECLARED, PER_RUN, READABLE
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)

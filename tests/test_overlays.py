@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from resolving import resolve_requests
 from role_world import overlay
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.nodes.tables import ROLE_POLICIES, ROLE_RULES
 from scoped_retrieval.pipeline.config.policies.roles import load_roles, overlay_of, validate_overlay
 from scoped_retrieval.pipeline.requests.allowed_names import AllowedNames
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 ROLES = ["architect", "critic-reviewer", "release-manager", "security-reviewer", "test-engineer"]
 

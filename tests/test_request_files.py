@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from resolving import resolve_requests
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import REQUESTS
 from scoped_retrieval.pipeline.requests.fields import NUMBERS
 from scoped_retrieval.pipeline.requests.files import read_requests
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
 

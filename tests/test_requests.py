@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from resolving import resolve_requests
 from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
 from scoped_retrieval.pipeline.requests.allowed_names import AllowedNames
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
@@ -120,16 +120,6 @@ def test_the_second_of_two_equal_ids_fails_under_another():
     requests, failures = resolved(ROW | {"request_id": "a"}, ROW | {"request_id": "a"}, {"request_id": "row-2", **ROW})
     assert len(requests) == 2
     assert failures == {"row-2-2": "Expected a unique request_id, got a duplicate - at requests[1].request_id"}
-
-
-def test_a_commit_resolves_in_its_own_project_only():
-    class Commits:
-        def commit_time(self, sha: str, request: dict[str, Any]) -> datetime | None:
-            return NOW if (sha, request["project"], request["asked_at"]) == ("abc1234", "shop", NOW) else None
-
-    (request,), _ = resolved(ROW | {"as_of": "commit:ABC1234"}, corpus=Commits())
-    assert request["as_of"] == NOW
-    assert "abc1234" in refusal(ROW | {"project": "pay", "as_of": "commit:abc1234"}, corpus=Commits())
 
 
 def test_authority_has_words_and_ranks():

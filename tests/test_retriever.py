@@ -13,12 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from corpus_rows import HashEncoder
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line import lanes
 from scoped_retrieval.pipeline.runs import LiveRun, Runs, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 
@@ -135,31 +133,6 @@ def test_as_of_a_commit_is_resolved_for_those_who_may_ask(corpus: Corpus):
     for project in ("pay", "nowhere"):
         with pytest.raises(InputError, match="Expected a commit that this project's corpus knows"):
             opened(corpus).retrieve("default role", as_of=f"commit:{sha}", project=project)
-
-
-@pytest.mark.parametrize(
-    ("vectors", "message"),
-    [
-        (False, "the rows that this contract reaches were indexed without vectors"),
-        (True, "no encoder was opened for the vectors of the corpus"),
-    ],
-)
-def test_why_the_semantic_lane_is_off_does_not_depend_on_what_is_installed(
-    corpus: Corpus, evidence_rows: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch, vectors: bool, message: str
-):
-    if vectors:
-        rows, _ = normalize(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
-        corpus.publish(rows, now=NOON, encoder=HashEncoder())
-    digests = set()
-    for installed in (True, False):
-        monkeypatch.setattr(lanes, "encoder_available", lambda installed=installed: (installed, ""))
-        found = opened(corpus, lanes=None, encoder=None).retrieve("default role")
-        (off,) = (c for c in found.conditions if c["condition"] == "lane_off")
-        assert (off["subject"], off["message"]) == ("semantic", message)
-        assert found.status == "ok"
-        assert ("pip install" in (lanes.advice(message) or "")) is not installed
-        digests.add(found.tables["snapshots"]["snapshot_digest"][0].as_py())
-    assert len(digests) == 1
 
 
 def test_a_retriever_stays_at_the_generation_that_it_opened(

@@ -43,5 +43,5 @@ def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
     code, out, err = run("run", "q.jsonl", "--json", capsys=capsys)
     (off,) = json.loads(out)["lanes_off"]
     assert (code, off["lane"], off["requests"]) == (0, "semantic", 2)
-    assert off["message"] == "the rows that this contract reaches were indexed without vectors"
+    assert off["message"].startswith("the rows that this contract reaches were indexed without vectors")
     assert f"lane_off: semantic, for 2 requests: {off['message']}" in err

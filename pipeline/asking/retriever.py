@@ -46,7 +46,7 @@ from ..reading.grants import grants_in_force
 from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
 from ..requests.presets import Preset, load_preset
-from ..requests.resolver import RequestResolver
+from ..requests.resolve import RequestResolver
 from ..runs import Runs, StagedRun, compact
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..views.lineage import current_lineage

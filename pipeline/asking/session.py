@@ -29,7 +29,7 @@ from ..line.driver import Line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..line.provenance import with_part
 from ..requests.fields import fields_of
-from ..requests.resolver import RequestResolver
+from ..requests.resolve import RequestResolver
 from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.log import LineInDoubtError

@@ -62,7 +62,7 @@ from ..encoders.cross_encoder import PairScores
 from ..encoders.openai_encoder import OpenAIEncoder
 from ..line.driver import PLANNED, SCOPED, build_driver
 from ..parsing.documents import ModelDocument, checked
-from ..requests.resolve import resolve_requests
+from ..requests.resolve import RequestResolver
 from ..sources.importing import normalize
 from ..sources.jsonl import parse_json
 from ..views.bundle import (
@@ -418,8 +418,9 @@ def _planned(
         "request_id": REQUEST, "question": task_text or "-", "context_summary": context, "project": PROJECT,
         "purpose": PURPOSE, "role": role or (names[0] if names else None),
     }  # fmt: skip
-    requests, _ = resolve_requests([row], principal=PRINCIPAL, asked_at=now)
-    inputs = {"requests": requests, "grants": grant_all(PRINCIPAL, PROJECT).table, **policies.inputs()}
+    grants, unasked = grant_all(PRINCIPAL, PROJECT), cast("Corpus", None)  # no task names a commit
+    requests, _ = RequestResolver(PRINCIPAL, unasked, grants).resolve([row], now)
+    inputs = {"requests": requests, "grants": grants.table, **policies.inputs()}
     unread = {table.name: table.empty() for table in (SESSION_EVENTS, SESSION_TEXTS)}
     return build_driver().execute([*SCOPED, *PLANNED], inputs=inputs, overrides=unread), requests
 

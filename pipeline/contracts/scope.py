@@ -46,7 +46,7 @@ from ..requests.allowed_names import AllowedNames
 from ..requests.fields import FIELDS
 from ..requests.narrowing import Fields, narrowed
 from ..requests.presets import plain_fields
-from ..requests.resolver import RequestResolver
+from ..requests.resolve import RequestResolver
 
 _RESOLVED = ("contracts", "contract_bounds")
 _GATED = ("reachable", "admissible", "filter_ladder")

@@ -1,8 +1,8 @@
-"""Requested lanes that cannot run: the message of each in the record, and a remedy for the user.
+"""Requested lanes that cannot run: the message of each in the record, with its remedy.
 
-Gives: `lanes_off` and `lane_states`, messages that are in conditions and therefore in digests; the message of a model's
-fault has the result and a hint, without the folder or address, which a caller need not know. `advice` depends on what
-is installed here and goes to standard error, never into a snapshot.
+Gives: `lanes_off` and `lane_states`, messages that are in conditions and therefore in digests, so they do not depend on what is
+installed here; the message of a model's fault has the result and a hint, without the folder or address, which a caller need
+not know. `advice` goes to standard error, never into a snapshot.
 
 Note: whether a request has rows with vectors follows from its contract and A(r) alone. Why no query is encoded
 (`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) depends on this machine and its servers when the retriever was opened;
@@ -26,22 +26,23 @@ from ...nodes.tables import LANE_STATES
 from ...nodes.walls.time_gates import distinct_clocks
 from ..corpus import CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER
-from ..encoders.encoder import encoder_available
 
 Flags = NDArray[np.bool_]
 
-NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
-SOME_VECTORS = "some of the rows that this contract reaches were indexed without vectors"
-NO_ENCODER = "no encoder was opened for the vectors of the corpus"
+NO_VECTORS = (
+    "the rows that this contract reaches were indexed without vectors; `index` makes them with the extra `semantic`"
+)
+SOME_VECTORS = f"some of {NO_VECTORS}"
+NO_ENCODER = (
+    "no encoder was opened for the vectors of the corpus; set `encoder` to that in `status`, or install `semantic`"
+)
 SILENT_ENCODER = "the encoder of the corpus gives no vectors"
-OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
-NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
+OTHER_ENCODER = (
+    "the encoder is not the one that the corpus was indexed with; set `encoder` to that in `status`, or index again"
+)
+NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set; `cross_encoder` names the folder of one"
 MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER)
 """The first words of messages about models that failed when a retriever was opened."""
-
-_INDEX = "`index` makes vectors"
-_SET = "set `encoder` to the one that the corpus was indexed with; `status` has its profile"
-SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 
 
 def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any) -> dict[str, str]:
@@ -177,20 +178,9 @@ _UNFORESEEN = "Expected no error, got "
 
 
 def advice(message: str) -> str | None:
-    """The remedy on this machine for a lane that is off, or a request that failed, for this reason; None if none."""
-    if message.startswith(f"{_UNFORESEEN}KeyError - at "):  # in a gate of this package
+    """The remedy for a lane or a request that failed for this reason; None if there is none."""
+    if message.startswith((f"{_UNFORESEEN}KeyError - at ", "Expected a plugin that runs, got KeyError")):
         return DECLARE
     if message.startswith(_UNFORESEEN):
         return "`verify corpus` names files that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
-    if message.startswith("Expected a plugin that runs, got KeyError"):
-        return DECLARE
-    if message.startswith(SILENT_ENCODER):
-        return "`doctor` asks it again, and says where"
-    installed, _ = encoder_available()
-    return {
-        NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
-        SOME_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
-        NO_ENCODER: f"{'' if installed else f'{SEMANTIC_HINT}; or '}{_SET}",
-        OTHER_ENCODER: "set `encoder` to the one of the corpus, or index again; `status` has its profile",
-        NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model",
-    }.get(message)
+    return "`doctor` asks it again, and says where" if message.startswith(SILENT_ENCODER) else None

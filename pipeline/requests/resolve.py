@@ -1,7 +1,7 @@
 """Requests on arrival: rows become REQUESTS, both clocks stamped, or FAILURES with a reason.
 
 Reads: rows as people, models and runtimes write them, the credential's principal, and the time of asking.
-Gives: REQUESTS and FAILURES; a bad row does not affect the others.
+Gives: `RequestResolver`, whose results are REQUESTS and FAILURES; a bad row does not affect the others.
 
 The caller comes from the credential. A row may name another principal whose rights to use: the contract decides whether
 the credential may. `asked_at` judges rights and is never taken from a row; `as_of` judges facts and defaults to it.
@@ -18,15 +18,23 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.errors import InputError, ScopedRetrievalError
+from ...nodes.scope.active_grants import active_grants_of
+from ...nodes.scope.selectors import selected_pairs, source_pairs
 from ...nodes.tables import FAILURES, REQUESTS
+from ..config.grants import GrantsFile
+from ..corpus import Corpus
 from ..parsing.values import instant
 from ..redaction.masking import redact_text
+from ..sources.file_kinds import CLASSES
 from .allowed_names import AllowedNames
 from .converters import identifier, json_text, name, names
 from .fields import BOUNDS, FIELDS, columns_of, fields_of
@@ -59,79 +67,85 @@ _COMPARED = tuple(
 )
 """Ids, names and patterns: equal masks would make different ones compare as equal."""
 _MASK = "[REDACTED:"
-ANY = AllowedNames()
-"""Allows any mode and role, and no tokenizer file."""
 
 
-def resolve_requests(
-    rows: Iterable[Row],
-    *,
-    principal: str,
-    asked_at: datetime,
-    corpus: object | None = None,
-    defaults: Mapping[str, Any] | None = None,
-    preset: Preset | None = None,
-    known: AllowedNames = ANY,
-    work_trees: Collection[Path] = (),
-) -> tuple[pa.Table, pa.Table]:
-    """The rows as REQUESTS and, if invalid, as FAILURES; both sorted by request_id.
+@dataclass(frozen=True)
+class RequestResolver:
+    """Resolves the requests of one principal over one corpus under the current grants."""
 
-    A row without an id gets the digest of its fields; repeated digests get `-2`, `-3` in the order of the rows. A
-    duplicate explicit id fails the second row.
+    principal: str
+    corpus: Corpus
+    grants: GrantsFile
+    """With the corpus they resolve `as_of: commit:SHA`."""
+    preset: Preset | None = None
+    """Bounds every row."""
+    known: AllowedNames = field(default_factory=AllowedNames)
+    """The modes, roles, tokenizer files and terms of plugins that a request may name; by default any mode and role."""
+    work_trees: Collection[Path] = ()
+    """Resolved folders: a request that names one of them and no mode takes the mode from the `SHO.json` there, unless the
+    preset fixes the mode as none."""
 
-    `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that omit them
-    (project, purpose, ...), and `preset` bounds every row. `known` lists the modes, roles, tokenizer files and terms of
-    plugins that a request may name. A request with a work tree and no mode takes the mode from the `SHO.json` there, if
-    the tree is one of `work_trees` (resolved folders) and unless the preset fixes the mode as none.
+    @cached_property
+    def project(self) -> dict[str, Any]:
+        """The default project of requests: the principal's only one; empty if there are several."""
+        projects = self.grants.projects(self.principal)
+        return {"project": projects[0]} if len(projects) == 1 else {}
 
-    Raises:
-        InputError: there is no principal, `asked_at` is naive, or a default is invalid.
-    """
-    if not principal:
-        raise InputError.described("a principal", "none", "credential", hint="a principal name is required")
-    asked_at = instant(asked_at, "asked_at")
-    common = DEFAULTS | columns_of(defaults or {}, "defaults")
-    masks: dict[str, str] = {}
-    parsed = [_parse(row, index, masks) for index, row in enumerate(rows)]
+    def resolve(
+        self, rows: Iterable[Row], asked_at: datetime, defaults: Mapping[str, Any] | None = None
+    ) -> tuple[pa.Table, pa.Table]:
+        """The rows as REQUESTS and, if invalid, as FAILURES; both sorted by request_id.
 
-    def resolve(row: _Parsed) -> tuple[dict[str, Any], bool]:
+        A row without an id gets the digest of its fields; repeated digests get `-2`, `-3` in the order of the rows. A
+        duplicate explicit id fails the second row. `defaults` are fields for rows that omit them.
+
+        Raises:
+            InputError: `asked_at` is naive, or a default is invalid.
+        """
+        asked_at = instant(asked_at, "asked_at")
+        common = DEFAULTS | columns_of(defaults or {}, "defaults")
+        masks: dict[str, str] = {}
+        parsed = [_parse(row, index, masks) for index, row in enumerate(rows)]
+        written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
+        repeats: Counter[str] = Counter()
+        resolved: dict[str, dict[str, Any]] = {}
+        failed: dict[str, tuple[_Parsed, ScopedRetrievalError]] = {}
+        nameless: list[tuple[_Parsed, ScopedRetrievalError]] = []
+        for row in parsed:
+            try:
+                request, named = self._one(row, common, asked_at)
+                if not named:
+                    digest = request["request_id"]
+                    repeats[digest] += 1
+                    request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
+                elif request["request_id"] in resolved or request["request_id"] in failed:
+                    raise InputError("Expected a unique request_id, got a duplicate", at=f"{row.at}.request_id")
+                resolved[request["request_id"]] = request
+            except ScopedRetrievalError as error:
+                own = row.given.get("request_id")
+                if own and not (row.changed and _MASK in own) and own not in resolved and own not in failed:
+                    failed[own] = row, error
+                else:
+                    nameless.append((row, error))
+        for failure in nameless:
+            failed[_free_id(failure[0].place, resolved, failed)] = failure
+        # Columns of plugins do not depend on the other rows: a request is stored the same alone and in a batch.
+        plugins = dict.fromkeys(f"weight_{term}" for term in self.known.score_terms)
+        requests = REQUESTS.from_rows([plugins | resolved[key] for key in sorted(resolved)])
+        return requests, _failures(failed, common)
+
+    def _one(self, row: _Parsed, common: Mapping[str, Any], asked_at: datetime) -> tuple[dict[str, Any], bool]:
+        """The request, and whether its row has an id."""
         if row.error:
             raise row.error
         _refuse_secrets(row)
-        given = preset.bound(row.given, row.at) if preset else row.given
-        merged = common | given
-        if merged.get("workspace_root") and not merged.get("mode") and not (preset and "mode" in preset.fields.without):
-            given = _without_secrets(handoff(merged["workspace_root"], work_trees)) | given
-        request, named = _resolve(given, common, principal, asked_at, corpus, row)
-        return known.expect(request, row.place_of, row.at), named
-
-    written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
-    repeats: Counter[str] = Counter()
-    resolved: dict[str, dict[str, Any]] = {}
-    failed: dict[str, tuple[_Parsed, ScopedRetrievalError]] = {}
-    nameless: list[tuple[_Parsed, ScopedRetrievalError]] = []
-    for row in parsed:
-        try:
-            request, named = resolve(row)
-            if not named:
-                digest = request["request_id"]
-                repeats[digest] += 1
-                request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
-            elif request["request_id"] in resolved or request["request_id"] in failed:
-                raise InputError("Expected a unique request_id, got a duplicate", at=f"{row.at}.request_id")
-            resolved[request["request_id"]] = request
-        except ScopedRetrievalError as error:
-            own = row.given.get("request_id")
-            if own and not (row.changed and _MASK in own) and own not in resolved and own not in failed:
-                failed[own] = row, error
-            else:
-                nameless.append((row, error))
-    for failure in nameless:
-        failed[_free_id(failure[0].place, resolved, failed)] = failure
-    # Columns of plugins do not depend on the other rows: a request is stored the same alone and in a batch.
-    plugins = dict.fromkeys(f"weight_{term}" for term in known.score_terms)
-    requests = REQUESTS.from_rows([plugins | resolved[key] for key in sorted(resolved)])
-    return requests, _failures(failed, common)
+        given = self.preset.bound(row.given, row.at) if self.preset else row.given
+        tree, mode = (common.get(name) if name not in given else given[name] for name in ("workspace_root", "mode"))
+        if tree and not mode and not (self.preset and "mode" in self.preset.fields.without):
+            given = _without_secrets(handoff(tree, self.work_trees)) | given
+        commits = _Commits(self.corpus, self.grants.table)
+        request, named = _resolve(given, common, self.principal, asked_at, commits, row)
+        return self.known.expect(request, row.place_of, row.at), named
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +227,7 @@ def _resolve(
     common: Mapping[str, Any],
     principal: str,
     asked_at: datetime,
-    corpus: object | None,
+    commits: _Commits,
     row: _Parsed,
 ) -> tuple[dict[str, Any], bool]:
     """The request, and whether its row has an id; one without gets the digest of its fields."""
@@ -229,18 +243,17 @@ def _resolve(
     named = "request_id" in request
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
-    request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, row.place_of("as_of"))
+    request["as_of"] = _as_of(request.get("as_of", asked_at), request, commits, row.place_of("as_of"))
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
         raise InputError.described("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))
     return request, named
 
 
-def _as_of(value: datetime | str, request: Mapping[str, Any], corpus: object | None, at: str) -> datetime:
+def _as_of(value: datetime | str, request: Mapping[str, Any], commits: _Commits, at: str) -> datetime:
     if isinstance(value, datetime):
         return value
-    commit_time = getattr(corpus, "commit_time", None)
-    found = commit_time(value.removeprefix("commit:"), request) if commit_time else None
+    found = commits.commit_time(value.removeprefix("commit:"), request)
     if found is None:
         raise InputError.expected("a commit that this project's corpus knows", value, at, hint="name a time instead")
     return instant(found, at)
@@ -260,3 +273,52 @@ def _free_id(wanted: str, *taken: Mapping[str, object], first: int = 1) -> str:
     """The name, if taken with the first free number from 2 (or from `first`)."""
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(first))
     return next(name for name in names if not any(name in ids for ids in taken))
+
+
+_ASKED = ("principal", "asked_by", "project", "asked_at")
+"""The columns of a request that determine the applicable grants."""
+
+
+@dataclass(frozen=True)
+class _Commits:
+    """Recorded times by commit, under one table of grants, from the commit tables that `index --history` keeps.
+
+    A principal may know a commit if a grant of the project, at the time of asking, opens its history, regardless of the
+    filters of the request and of rows of evidence. A commit that is unknown, of another project or of a history that no grant
+    opens gives the same answer: None.
+    """
+
+    corpus: Corpus
+    grants: pa.Table
+
+    def commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
+        """When the commit was recorded, if a grant of the request's principal opens its history.
+
+        None if no such history contains it, or if the prefix is ambiguous.
+
+        Args:
+            sha: a commit, or the first digits of one.
+            request: columns of REQUESTS, including `asked_at`; its `as_of` is not read.
+        """
+        commits = self._opened(request)
+        found = commits.filter(pc.starts_with(commits["version"], sha.lower()))
+        if len(pc.unique(found["version"])) != 1:
+            return None
+        return pc.min(found["recorded_time"]).as_py()
+
+    def _opened(self, request: Mapping[str, Any]) -> pa.Table:
+        """The commits of the histories that grants open for any class of files."""
+        asked = pa.schema([REQUESTS.schema.field(name) for name in _ASKED])
+        reach = active_grants_of(
+            pa.Table.from_pylist([{name: request.get(name) for name in _ASKED}], schema=asked), self.grants
+        )
+        commits = self.corpus.commits(request["project"])
+        sources = pc.unique(commits["source_id"])
+        count = len(sources)
+        pairs = source_pairs(
+            pa.array(np.repeat(CLASSES, count), pa.string()), pa.concat_arrays([sources] * len(CLASSES))
+        )
+        opened = np.zeros(len(pairs.source_id), dtype=bool)
+        for grant in reach.own[0]:
+            opened |= selected_pairs(grant["sources"], pairs)
+        return commits.filter(pc.is_in(commits["source_id"], value_set=pairs.source_id.filter(pa.array(opened))))

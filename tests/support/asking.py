@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
+from resolving import resolve_requests
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.tables import CAPTURES, TABLES
 from scoped_retrieval.pipeline.asking.retriever import Retriever
@@ -24,7 +25,6 @@ from scoped_retrieval.pipeline.line.driver import LANES, Line, run_line
 from scoped_retrieval.pipeline.line.lanes import lanes_off
 from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.line.query_vectors import QueryVectors
-from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.parts import VIEWS
 from scoped_retrieval.pipeline.sources.importing import normalize
