@@ -302,3 +302,14 @@ def test_parquet_arrow_and_json_lines_give_the_same_rows(tmp_path) -> None:
 def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         evidence(jsonl(tmp_path, '{"source_id": "a:b", "text": "x"}', line))
+
+
+@pytest.mark.parametrize(
+    ("source", "origin_class"),
+    [
+        ("log:ci", "artifact"), ("sessions:s", "session-event"), ("preference:p", "user-preference"),
+        ("standard:s", "team-standard"), ("memory:m", "memory"), ("notes:n", "project-doc"),
+    ],
+)  # fmt: skip
+def test_the_prefix_of_a_source_says_its_class(source: str, origin_class: str) -> None:
+    assert imported({"source_id": source, "text": "some text"})[0]["origin_class"] == origin_class

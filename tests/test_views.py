@@ -11,6 +11,7 @@ from scoped_retrieval.nodes.schema import Table
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.context.store import _RECORDED as RECORDED
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, VIEWS
+from scoped_retrieval.pipeline.views.text_table import text_table
 from scoped_retrieval.pipeline.views.xray import render_text
 from snapshot_rows import ROWS
 
@@ -86,3 +87,10 @@ def test_the_parts_of_a_score_add_up_to_it():
 @pytest.mark.golden
 def test_the_data_dictionary_is_the_declared_tables():
     expect_golden(GOLDEN.parents[1] / "docs" / "data-dictionary.md", data_dictionary())
+
+
+def test_a_table_is_folded_between_words_and_never_inside_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    name, words = "retr-snap-01k8n1ch68mm3njlvn-0001", "a question of several words"
+    lines = text_table(["id", "question"], [[name, words]]).splitlines()
+    assert any(name in line for line in lines) and max(map(len, lines)) < len(name) + len(words)

@@ -1,6 +1,6 @@
 """Cached values: of the keys used last; for a table, as long as it is in use.
 
-Reads nothing. Gives `Recent` and `OfTable`, the only mutable objects below `nodes`. Cached values depend on the key or the
+Reads nothing. Gives `Recent` and `OfTable`, with the lists of a scope (`recall_scope`) the only mutable objects below `nodes`. Cached values depend on the key or the
 table alone, so the cache affects speed, never results.
 """
 

@@ -45,7 +45,7 @@ _PATTERN = re.compile(
     | (?P<hash>\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{{7,64}}\b)
     | (?P<clock2>\b\d{{1,2}}:\d{{2}}(?::\d{{2}})?\b)
     | (?P<money>-?[$\u20ac\u00a3]-?{_AMOUNT}|\b(?:{_CODES})\ -?{_AMOUNT}|(?<![\w.,])-?{_AMOUNT}\ (?:{_CODES})\b)
-    | (?P<number>(?<![\w.])(?:(?<![\w)\]])[-\u2212])?{_AMOUNT}(?!\w*\d))
+    | (?P<number>(?<![\w.])(?:(?<![\w)\]])[-\u2212])?(?>{_AMOUNT})(?!\w*\d))
     """
 )
 _NUMERIC = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})")

@@ -64,8 +64,10 @@ class KeyRows:
         return expand_ranges(self.first[keys], self.counts(keys))
 
     def _with_literals(self, scope: ScopeGroup, postings: PostingIndex, literals: Mapping[int, str]) -> KeyRows:
-        """The rows of literals in addition: of those that have all of its words, the ones whose text has it."""
-        rows, (first, last) = [self.row], (self.first.copy(), self.last.copy())
+        """Its keys with the rows of literals: of those that have all of its words, the ones whose text has it."""
+        every = np.arange(len(self.first))
+        ends, places = starts_of(self.counts(every)), self.places(every)  # the lists may be those of the whole scope
+        rows, first, last = [self.row[places]], ends[:-1].copy(), ends[1:].copy()
         for at, literal in literals.items():
             words = posting_keys("text", query_tokens(pa.array([literal])).flatten().unique().to_pylist())
             with_words = KeyRows(*scope.look_up(postings, words))
@@ -76,7 +78,7 @@ class KeyRows:
             first[at] = sum(map(len, rows[:-1]))
             last[at] = first[at] + len(rows[-1])
         times = np.ones(sum(map(len, rows[1:])), dtype=np.int32)
-        return KeyRows(first, last, np.concatenate(rows), np.concatenate([self.frequency, times]))
+        return KeyRows(first, last, np.concatenate(rows), np.concatenate([self.frequency[places], times]))
 
 
 class Asked(NamedTuple):

@@ -49,14 +49,16 @@ class SegmentColumns:
         """The distinct values of a column, None at the end, and the position of each row's among them."""
         if name not in self._words:
             column = self.column(name)
-            lists = pa.types.is_list(column.type)
-            if lists:
-                column = pc.if_else(column.is_null(), None, pc.fill_null(pc.binary_join(column, "\0"), ""))
-            encoded = column.dictionary_encode()
-            values = encoded.dictionary.to_pylist()
-            if lists:
-                values = [value.split("\0") if value else [] for value in values]
-            self._words[name] = [*values, None], encoded.indices.fill_null(len(values)).to_numpy()
+            if pa.types.is_list(column.type):
+                known: dict[tuple[Any, ...], int] = {}
+                places = [known.setdefault(tuple(names), len(known)) for names in column.drop_null().to_pylist()]
+                values, codes = [*known], np.full(len(column), len(known), dtype=np.int32)
+                codes[np.asarray(column.is_valid())] = places
+            else:
+                encoded = column.dictionary_encode()
+                values = encoded.dictionary.to_pylist()
+                codes = encoded.indices.fill_null(len(values)).to_numpy()
+            self._words[name] = [*values, None], codes
         return self._words[name]
 
     def where(self, name: str, stopped: Callable[[Any], object]) -> Mask | None:

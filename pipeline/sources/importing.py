@@ -416,6 +416,13 @@ _OWNED_BY_USER = frozenset({"memory", "session-event", "user-preference"})
 
 _CLASS_OF_KIND = {of.evidence_kind: name for name, of in reversed(_DEFAULTS.items())}
 """The class of a row that states neither a class nor a source of one: the first of its kind."""
+_PREFIXES = {
+    "standard": "team-standard",
+    "preference": "user-preference",
+    "log": "artifact",
+    "sessions": "session-event",
+}
+"""Prefixes of sources beside the classes and their aliases. Without them logs would speak as evidence."""
 
 
 def _class_of_source(source_id: str) -> str | None:
@@ -423,7 +430,7 @@ def _class_of_source(source_id: str) -> str | None:
     prefix, colon, _ = source_id.partition(":")
     if not colon:
         return None
-    prefix = ORIGIN_CLASSES.aliases.get(prefix, prefix)
+    prefix = _PREFIXES.get(prefix, ORIGIN_CLASSES.aliases.get(prefix, prefix))
     return prefix if prefix in ORIGIN_CLASSES else None
 
 

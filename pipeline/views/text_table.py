@@ -14,15 +14,13 @@ from typing import Any
 
 from .printed import in_utc, to_json, visible
 
-LEAST = 12
-"""Width below which no column is folded."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters that a spreadsheet interprets as a formula."""
 
 
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> str:
     """The rows as text, as wide as the terminal, elsewhere 80 characters, newline at the end; absent values print as `-`,
-    times in UTC to the second. The widest cells are folded, words only where nothing else helps.
+    times in UTC to the second. The widest cells are folded between words: an id stays whole, and a line may be longer.
     """
     from rich.cells import cell_len, set_cell_size
 
@@ -30,7 +28,7 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
     columns, width = [visible(name) for name in columns], get_terminal_size().columns
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *body, strict=True)]
     words = [max(map(cell_len, " ".join(cells).split())) for cells in zip(columns, *body, strict=True)]
-    while sum(widths) + 2 * len(widths) - 1 > width and max(widths) > LEAST:
+    while sum(widths) + 2 * len(widths) - 1 > width and widths != words:
         widths[max(range(len(widths)), key=lambda at: (widths[at] > words[at], widths[at]))] -= 1
     lines = [visible(title), ""] if title else []
     for number, cells in enumerate([columns, *body]):
