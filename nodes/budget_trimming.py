@@ -11,6 +11,7 @@ whole block is rendered and counted, and the last item is dropped until the bloc
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -46,9 +47,8 @@ from .columns.keys import (
     truth,
 )
 from .columns.ragged import starts_of
-from .facts.fact_notes import fact_notes
 from .frames import micros
-from .rendering import TRIMMING_POLICY
+from .rendering import TRIMMING_POLICY, clean
 from .schema import SPAN
 from .tables import (
     FITS,
@@ -67,6 +67,10 @@ from .tables import (
     Trims,
 )
 
+NOTES = 3
+"""Maximum number of values noted next to one item; every finding is in `fact_checks`."""
+_WORDS = 60
+"""Maximum characters of a field, a value or a locator in a note."""
 _READ = ("contract", "row", "conflict_set", "event_time", "recorded_time")
 
 Int = NDArray[np.int64]
@@ -91,7 +95,7 @@ def fits(
     texts = item_texts(kept, pool, evidence)
     masked, covered = masked_with_spans(texts.text, class_lists(contracts["mask"]).take(pa.array(owner)))
     texts = replace(texts, text=masked)
-    looks, notes = looks_of(contracts), fact_notes(kept, fact_checks)
+    looks, notes = looks_of(contracts), _notes(kept, fact_checks)
     items = _items(kept, rows, texts, evidence, notes, reasons(kept, ranked, looks), _happened(rows, owner, contracts))
     edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
     asked, ids = asked_by(match_terms, anchors), contracts["request_id"].to_pylist()
@@ -228,6 +232,19 @@ def _items(
             stored, reason, happened.tolist(), lead, pairwise(lines), members, strict=True
         )
     ]
+
+
+def _notes(items: pa.Table, fact_checks: pa.Table) -> pa.Array:
+    """The note of each item, a row of `packs`: the values and places of the records that contradict it, shortened and cleaned
+    of what could pass for part of the frame; null where none does.
+    """
+    notes = defaultdict[int, list[str]](list)
+    for row in fact_checks.to_pylist():
+        if row["finding"] == "mismatch":
+            field, value, place = ((clean(row[name]) or "")[:_WORDS] for name in ("field", "canonical", "locator"))
+            notes[row["place"]].append(f"{field} is {value} in {place}")
+    noted = ["; ".join(notes[place][:NOTES]) if place in notes else None for place in items["place"].to_pylist()]
+    return pa.array(noted, pa.large_string())
 
 
 def _happened(rows: dict[str, pa.Array], owner: Int, contracts: pa.Table) -> Int:

@@ -123,7 +123,7 @@ def lane_scores(
         {
             **_keys(pool),
             "bm25": lexical,
-            "bm25_reach": bm25_reach(weights, tables, bm25)[pairs.request],
+            "bm25_reach": bm25_reach(weights, tables)[pairs.request],
             "cosine": semantic,
             **turns._asdict(),
         }

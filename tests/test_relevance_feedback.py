@@ -70,7 +70,7 @@ def fed(
         }
     )  # fmt: skip
     pool = boundary_filtering.pool(candidates, verdicts, tables.contracts, world["evidence"], world["placements"])
-    reach = bm25_reach(out["lexical_recall"].weights, tables, bm25)
+    reach = bm25_reach(out["lexical_recall"].weights, tables)
     scores = {"bm25": pool["bm25_raw"], "bm25_reach": reach[pool["contract"].to_numpy()]}
     scores |= {name: np.zeros(pool.num_rows) for name in ("cosine", "context", "answer", "session", "session_reach")}
     scores |= given.get("lanes", {})

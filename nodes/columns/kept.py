@@ -59,9 +59,6 @@ class OfTable(Generic[Value]):
         self._held[place] = ref(table, lambda _: self._held.pop(place, None)), value
         return value
 
-    def __len__(self) -> int:
-        return len(self._held)
-
 
 rows_by = OfTable[dict[Any, dict[str, Any]]](lambda table, key: {row[key]: row for row in table.to_pylist()})
 """The rows of a table as dictionaries, by its key column: for policies, which are few."""

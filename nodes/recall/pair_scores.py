@@ -45,7 +45,7 @@ class Pairs:
         return starts_of(np.bincount(self.request, minlength=requests))
 
 
-def bm25_reach(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:
+def bm25_reach(weights: TermWeights, tables: RecallTables) -> Float:
     """The maximum BM25 under each contract row: the sum of the weights of its sub-query with the greatest sum."""
     sums = np.bincount(weights.sub, weights=weights.weight, minlength=tables.sub_queries.num_rows)
     reach = np.zeros(tables.contracts.num_rows)
