@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 from erasing_world import (
     asked,
     holding,
@@ -17,6 +19,7 @@ from erasing_world import (
     unfinished,
 )
 from power_cut import each_cut
+from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import Runs, compact, replay, verify
@@ -60,6 +63,16 @@ def test_an_erasure_of_an_unfinished_run_that_ended_at_any_step_is_done_by_askin
         erase(settings(left), project="shop", questions=False)
         assert holding(left) == []
         assert Runs(left / "runs").unfinished() == []
+
+
+def test_an_erasure_of_rows_that_ended_at_any_step_is_done_by_another_one_who_asks(tmp_path: Path) -> None:
+    told(tmp_path / "start")
+    grants = {"principals": {name: {"projects": ["shop"], "audit": True} for name in ("ana", "cy")}}
+    (tmp_path / "start/grants.yaml").write_text(yaml.safe_dump(grants), encoding="utf-8")
+    for _, left in cuts(tmp_path, lambda at: erase(settings(at), project="shop", questions=False), 3):
+        with suppress(AccessError):  # where all of it was done
+            erase(settings(left, "cy"), project="shop", questions=False)
+        assert holding(left) == []
 
 
 @pytest.mark.parametrize(("batch", "every"), [(True, 7), (False, 29)], ids=["compacted", "interactive"])

@@ -2,8 +2,8 @@
 
 A pack is immutable, so a pack that contains an erased row is removed as a whole: its other current rows are rewritten
 to a new pack. One line publishes the receipt and the generation without the rows; all generations before it, and what
-other writers left, are removed after that. Every step is idempotent: an interrupted erasure is completed by the next one
-of the same selection.
+other writers left, are removed after that. Every step is idempotent: an interrupted erasure is completed by the next one,
+whoever asks for it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import among, truth
+from ..storage.chain import Line
 from ..storage.durable import entries, exists, remove_leftovers, remove_tree, sync_path
 from ..storage.places import ObjectPlace, Place
 from .commits import FILE, without_sources
@@ -95,8 +96,16 @@ class Stored:
 
     @property
     def any(self) -> bool:
-        """Whether anything is selected, or was erased by the same selection."""
-        return bool(self.chosen.num_rows or self.histories or self._receipts)
+        """Whether anything is selected, or was erased by the same selection, or an erasure was interrupted."""
+        return bool(self.chosen.num_rows or self.histories or self._receipts or self._interrupted)
+
+    @property
+    def _interrupted(self) -> bool:
+        """Whether a pack from before the last erasure stays that no generation since needs."""
+        path, erased_at = self.base.path, self.base.manifest.erased_at
+        before = {each.name for each in entries(path / "packs") if (number_of(each.name) or erased_at) < erased_at}
+        since = [line for line in stored(path, self.base.chain) if line.number >= erased_at]
+        return not before <= needs(path, since).keys()
 
     @cached_property
     def chosen(self) -> pa.Table:
@@ -108,12 +117,8 @@ class Stored:
         """The ids of the selected rows, including those of earlier erasures of the same selection, which may have been
         interrupted, or are repeated for another folder of runs.
         """
-        return {*self.chosen["evidence_id"].to_pylist()} | self.erased_before
-
-    @cached_property
-    def erased_before(self) -> set[str]:
-        """The ids of rows that the same principal erased by the same selection."""
-        return set[str]().union(*(each.evidence_ids(self.base.path) for each in self._receipts))
+        before = (each.evidence_ids(self.base.path) for each in self._receipts)
+        return set[str](self.chosen["evidence_id"].to_pylist()).union(*before)
 
     @property
     def _receipts(self) -> list[Receipt]:
@@ -154,7 +159,7 @@ def erased(found: Stored, now: datetime, reason: str) -> Generation:
     with suppress(FileNotFoundError):
         remove_tree(base.path / CACHE)
     receipts, chosen = None, set(found.chosen["evidence_id"].to_pylist())
-    if found.histories or not chosen <= found.erased_before:
+    if found.histories or chosen:
         file = f"{new_name(base.manifest.number + 1)}.arrow"
         sha256 = write_erased(base.path, file, found.chosen)
         receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen), file, sha256)
@@ -172,8 +177,9 @@ def erased(found: Stored, now: datetime, reason: str) -> Generation:
     return next_.write(old.imported(NO_ROWS), now, added=-lost)
 
 
-def forget(base: Generation, keep: int) -> dict[str, int]:
-    """Remove all but the newest `keep` generations, and every file that none of these needs; returns counts and bytes freed.
+def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
+    """Remove the generations of these lines, unless current, and every file that no other generation needs; returns
+    counts and bytes freed.
 
     On an object store, only files with a number up to that of the current line are removed: another writer may be about to
     publish the others. Generations go first, and durably, so that each one that is left has its packs.
@@ -183,9 +189,8 @@ def forget(base: Generation, keep: int) -> dict[str, int]:
     """
     path = base.path
     number = base.manifest.number + (not isinstance(path, ObjectPlace))
-    lines = [*stored(path, base.chain)]
-    gone = [line for line in lines[:-keep] if line.body["generation"] != base.manifest.generation]
-    kept = [line for line in lines if line not in gone]
+    gone = [line for line in lines if line.body["generation"] != base.manifest.generation]
+    kept = [line for line in stored(path, base.chain) if line not in gone]
     used = {manifest_of(path, line).name for line in kept} | set(needs(path, kept))
     used |= set(base.manifest.packs)  # another writer may build on them, and have removed this generation by now
     used |= {receipt.file for receipt in base.manifest.receipts}

@@ -97,6 +97,11 @@ class Manifest:
         return self.line.number if self.line else 0
 
     @property
+    def erased_at(self) -> int:
+        """The number of the line of the last erasure; 0 if there was none."""
+        return (number_of(self.receipts[-1].file) or 0) if self.receipts else 0
+
+    @property
     def head(self) -> str:
         """The hash of its line."""
         return self.line.hash if self.line else ""

@@ -33,7 +33,7 @@ from .frame import CorpusFrame
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import Manifest, chain_of, generations, manifest_of
+from .manifest import Manifest, chain_of, generations, manifest_of, stored
 from .publishing import Import, PublishReport, expect_encoder, merged, next_encoded, published, unencoded
 from .tombstones import kept_out
 from .vectors import OnEncoded
@@ -290,7 +290,7 @@ class Corpus:
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
         with self._writing("some unused files may already be removed; the current generation is intact"):
-            return forget(self._base, keep)
+            return forget(self._base, [*stored(self.path, self._base.chain)][:-keep])
 
     def stored(self, selection: Selection) -> Stored:
         """The rows of this generation, and those of them that `erase` would remove."""
@@ -298,6 +298,7 @@ class Corpus:
 
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Remove rows permanently, with all generations before; returns their ids and the number of removed generations.
+        Where nothing is left to remove, later generations stay.
 
         Raises:
             BusyError: another writer held the lock for ten seconds.
@@ -309,7 +310,8 @@ class Corpus:
             if not found.any:
                 return (set(), 0), base
             after = erased(found, now, reason)
-            return (found.ids, forget(after, 1)["generations"]), after
+            before = [line for line in stored(self.path, after.chain) if line.number < after.manifest.erased_at]
+            return (found.ids, forget(after, before)["generations"]), after
 
         return self._change(change, left=_HALF_ERASED)
 

@@ -4,7 +4,8 @@ runs.
     done = erase(settings, source="memory:ana", dry_run=True)
 
 Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt and current generation, older
-generations and packs, runs; after a crash at any point, repeating the command completes it.
+generations and packs, runs; after a crash at any point, repeating the command completes it. Any later erasure completes that
+of the corpus.
 
 Note: a row may be erased by its owner and by auditors of its project; for all others it does not exist.
 """
@@ -56,7 +57,7 @@ class Erasure:
         shown = f"{counted(runs.texts, 'text')} in {counted(len(runs.runs), 'run')}"
         lines = [f"{'would erase' if would else 'erased'}: {counted(self.rows, 'row')} of evidence, {shown}"]
         if not would:
-            lines.append(f"forgotten: {counted(self.generations, 'generation')} that held any of it")
+            lines.append(f"forgotten: {counted(self.generations, 'generation')} from before the erasure")
         if runs.questions:
             texts = "questions, what was shown, query vectors"
             lines.append(f"of these, everything of {counted(runs.questions, 'request')}: {texts}")
