@@ -33,6 +33,7 @@ from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import Runs, replay, verify
+from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -200,6 +201,25 @@ def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_
     texts = Corpus.open(tmp_path / "corpus").frame().evidence["text"].to_pylist()
     assert GONE not in texts
     assert "a new line" in texts
+
+
+def test_the_same_erasure_again_leaves_the_generations_since(tmp_path: Path) -> None:
+    story = told(tmp_path)
+    assert erase(settings(tmp_path), source="doc:story").generations > 0
+    story.tell(row("doc", "docs/fresh.md", "a new line", source_id="doc:more"))
+    since = Corpus.open(tmp_path / "corpus").info()["generations"]
+    assert len(since) == 2
+    assert erase(settings(tmp_path), source="doc:story").generations == 0
+    assert Corpus.open(tmp_path / "corpus").info()["generations"] == since
+
+
+@pytest.mark.parametrize("form", FORMATS.values)
+def test_an_erased_snapshot_is_shown_in_every_form(tmp_path: Path, form: str) -> None:
+    snapshot = asked(told(tmp_path), batch=False)
+    erase(settings(tmp_path), source="doc:story")
+    shown = rendered(settings(tmp_path), snapshot, form)
+    assert shown.status == "erased"
+    assert GONE not in shown.text
 
 
 def test_by_evidence_user_and_project(tmp_path: Path) -> None:

@@ -114,10 +114,10 @@ class CandidateStats(_Part):
 
 
 class SnapshotItem(_Part):
-    """One item as shown; `visibleText` null means that it was erased."""
+    """One item as shown; without `visibleText` and `sourceRef` where these were erased."""
 
     candidateId: str = Field(alias="evidence_id")
-    sourceRef: Annotated[str, BeforeValidator(line_of)] = Field(alias="locator")
+    sourceRef: Annotated[str, BeforeValidator(line_of)] | None = Field(default=None, alias="locator")
     sourceVersion: str | None = Field(default=None, alias="version")
     capturedAt: Instant | None = Field(default=None, alias="captured_time")
     evidenceKind: Annotated[str, BeforeValidator(text_of)]

@@ -54,7 +54,7 @@ class CitedItem(_Part):
     """S0.101: the item behind a label of a block."""
 
     snapshot_item_id: str = Field(validation_alias="evidence_id")
-    source_ref: str = Field(validation_alias="locator")
+    source_ref: str | None = Field(validation_alias="locator", description="null where its text was erased")
     visible_text_hash: str = Field(validation_alias="visible_sha256")
     authority: str
     evidence_kind: str
