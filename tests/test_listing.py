@@ -15,6 +15,7 @@ from scoped_retrieval.pipeline.reading.across_runs import read_each
 from scoped_retrieval.pipeline.reading.snapshots import readable_snapshots
 from scoped_retrieval.pipeline.runs import Run, Runs
 from scoped_retrieval.pipeline.runs.compacting import compact
+from scoped_retrieval.pipeline.runs.listing import whose
 
 
 @pytest.fixture(name="asked")
@@ -63,6 +64,15 @@ def test_the_last_snapshots_are_listed_and_that_there_are_others(
     of_one = everything[0]["snapshot_id"].rpartition("-")[0].replace("retr-snap-", "run-")
     assert len(json.loads(run("log", of_one, "--json", "-n", "1", capsys=capsys)[1])) == 1
     assert json.loads(run("log", "--json", "-n", last, "--status", "denied", capsys=capsys)[1]) == []
+
+
+def test_snapshots_by_id_are_told_of_in_the_order_of_their_run(corpus: Corpus, tmp_path: Path) -> None:
+    with opened(corpus, runs=tmp_path / "runs") as session:
+        names = [session.retrieve(one).snapshot_id for one in batch(8)]
+        (run,) = Runs(tmp_path / "runs").list()
+        assert run.live
+        assert whose(run, names[::-1])["snapshot_id"].to_pylist() == names
+    assert whose(Runs(tmp_path / "runs").open(run.run_id), names[::-1])["snapshot_id"].to_pylist() == names
 
 
 def test_an_erasure_leaves_no_question_in_it(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,8 +115,7 @@ class Readable:
         from ..runs.listing import listed
 
         with as_damage(self.run.run_id):
-            ids = self.rows["snapshot_id"].to_pylist()
-            rows = listed(self.run, ids) if self.run.live else self.rows.drop_columns(["asker"])
+            rows = listed(self.run, self.rows["snapshot_id"].to_pylist())
             found = rows.drop_columns(["principal", "asked_by", "reached"]).to_pylist()
         return [
             row if audited else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}

@@ -6,7 +6,7 @@ free text, which no line has, as a line cannot be erased.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +26,13 @@ _ASKED = (*WHOSE, "purpose", "as_of", "question")
 _DESCRIBED = pa.schema(
     [*(pa.field(name, pa.string()) for name in (*OF_SNAPSHOT, *WHOSE)), pa.field("created_at", TIMESTAMP), _REACHED]
 )
-_SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
+_SOURCES = {
+    FAILURES.name: ("request_id", *WHOSE),
+    REQUESTS.name: ("request_id", *WHOSE),
+    CONTRACT_BOUNDS.name: ("request_id", "project"),
+    SNAPSHOTS.name: (*OF_SNAPSHOT, "created_at"),
+}
+"""What `whose` reads of a finished run: no free text."""
 
 
 def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:
@@ -37,8 +43,9 @@ def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:
         StoreError: the run is damaged.
     """
     if not run.live:
-        return listed(run, snapshots)
-    chosen = run.kept.keys() if snapshots is None else run.kept.keys() & snapshots
+        return _described(run, run.tables(_SOURCES, snapshots), WHOSE, snapshots).select(_DESCRIBED.names)
+    some = run.kept.keys() if snapshots is None else {*snapshots}
+    chosen = [name for name in run.kept if name in some]
     rows = [run.kept[name] | {"principal": run.kept[name]["principal"] or run.started_by} for name in chosen]
     times = pa.array([one["created_at"] for one in rows], pa.string()).cast(TIMESTAMP)
     return pa.table(
@@ -46,25 +53,30 @@ def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:
     )
 
 
-def listed(run: Run, snapshots: list[str] | None) -> pa.Table:
-    """SNAPSHOTS of a run, or some, with the columns of `whose` and what was asked.
+def listed(run: Run, snapshots: list[str]) -> pa.Table:
+    """SNAPSHOTS of some snapshots of a run, with the columns of `whose` and what was asked.
 
     Raises:
         StoreError: the run is damaged.
     """
-    stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), snapshots)
+    stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), snapshots if run.live else None)
     tables = {name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}
-    rows, asked = tables[SNAPSHOTS.name], _asked(tables, _ASKED)
+    return _described(run, tables, _ASKED, snapshots)
+
+
+def _described(run: Run, tables: Mapping[str, pa.Table], names: Sequence[str], snapshots: list[str] | None) -> pa.Table:
+    """SNAPSHOTS, all or some, with these columns of their requests and the projects that these reached."""
+    rows, asked = tables[SNAPSHOTS.name], _asked(tables, names)
     if snapshots is not None:
         rows = rows.filter(pc.is_in(rows["snapshot_id"], pa.array(snapshots, pa.string())))
     of_rows = [asked[id_] for id_ in rows["request_id"].to_pylist()]
-    for name in _ASKED:
+    for name in names:
         values = [one[name] or (run.started_by if name == "principal" else None) for one in of_rows]
         rows = rows.append_column(name, pa.array(values, REQUESTS.columns[name].type))
     return rows.append_column(_REACHED, pa.array([one["reached"] for one in of_rows], _REACHED.type))
 
 
-def _asked(tables: Mapping[str, pa.Table], names: Collection[str]) -> dict[str, dict[str, Any]]:
+def _asked(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """These columns of each request, refused ones included, and the projects that it reached, by its id."""
     asked = dict[str, dict[str, Any]]()
     for table in (tables[FAILURES.name], tables[REQUESTS.name]):
