@@ -2,8 +2,8 @@
 
 A pack is immutable, so a pack that contains an erased row is removed as a whole: its other current rows are rewritten
 to a new pack. One line publishes the receipt and the generation without the rows; all generations before it, and what
-other writers left, are removed after that. Every step is idempotent: an interrupted erasure is completed by the next one,
-whoever asks for it.
+other writers left, are removed after that. Every step is idempotent: an interrupted erasure is completed by the next one
+of any selection and principal.
 """
 
 from __future__ import annotations
