@@ -83,6 +83,7 @@ def test_every_gate_is_explained_with_the_rule_that_decides(resolver):
         "Only paths that match (*.py and src/) or docs/ by the request.",
     )
     assert told["branch"] == ("request.branch", "Rows of branch main, and those without one.")
+    assert told["workspace"][1] == "Commits, and files as they were when they were read."
     assert told["min_authority"] == ("request.min_authority", "Authority 1 and above.")
     assert told["lifecycle"][0] == "purpose answer-question"
     assert found["refusal"] is None

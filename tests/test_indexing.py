@@ -62,6 +62,14 @@ def test_a_project_that_others_hold_is_not_granted_by_indexing_into_it(shop, cap
     assert run("ask", "default role", "--project", "new", capsys=capsys)[0] == 0
 
 
+def test_records_go_to_the_only_project_or_one_of_the_folder_s_name(shop, capsys):
+    (shop / "rows.jsonl").write_text('{"source_id": "notes:a", "text": "The zebra rule."}')
+    added = ["index", "--add", "evidence=rows.jsonl", "--no-semantic", "--json"]
+    assert json.loads(run(*added, capsys=capsys)[1])["project"] == "shop"
+    assert json.loads(run(*added, "--corpus", "new", capsys=capsys)[1])["project"] == shop.name
+    assert "at --add" in run("index", "--add", "what=rows.jsonl", capsys=capsys)[2]
+
+
 def test_what_was_assumed_is_said(tmp_path: Path):
     (tmp_path / "rows.jsonl").write_text(
         '{"source_id": "a:b", "text": "x", "zone": "public"}\n{"source_id": "memory:b", "text": "y"}'

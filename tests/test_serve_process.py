@@ -48,6 +48,13 @@ def test_no_snapshot_of_an_answered_request_is_lost_when_the_server_ends(shop: P
     assert run("verify", capsys=capsys)[0] == 0
 
 
+def test_a_port_in_use_is_an_error_like_others(shop: Path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = run("serve", "--port", port, "-c", "lanes=lexical", capsys=capsys)
+    assert (code, err.startswith("error: "), f"--port {port}" in err) == (2, True, True)
+
+
 def test_a_client_that_sends_half_a_body_is_told_so_and_others_are_answered(shop: Path):
     limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
     with server(*SERVE, **limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:

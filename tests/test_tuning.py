@@ -157,24 +157,23 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
         file = tmp_path / "shop" / f"{name}.py"
         file.write_text(file.read_text().replace(f"'step {number} of the {name}'", f"{number}"))
         git("commit", "-qam", f"{name}: step {number} returns a number")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path / "shop")
     told = [
-        "--work",
-        "w",
         "--no-semantic",
         "--least-queries",
         "2",
         "--metric",
         "R@10",
         "--picture",
-        "tuned.svg",
+        "../tuned.svg",
         "--json",
     ]
-    assert main(["tune", "shop", "--commits", *told]) == 0
+    assert main(["tune", ".", "--commits", *told]) == 0
     said = json.loads(capsys.readouterr().out)
     held_out = {row["collection"]: row for row in said["fitted"]["held_out"]}
     assert {name: row["queries"] for name, row in held_out.items()} == {"shop": 4, "shop, by lines": 4}
     assert held_out["shop"][DEFAULT] == 1.0
     assert 0 < held_out["shop, by lines"][DEFAULT] < 1.0
-    assert load_weights(tmp_path / "w/weights.yaml").weights.keys() == {"explain-code"}
+    assert load_weights(Path(".scoped-retrieval/eval/weights.yaml")).weights.keys() == {"explain-code"}
+    assert subprocess.check_output(["git", "status", "--porcelain"]) == b""
     assert (tmp_path / "tuned.svg").read_bytes().startswith(b"<?xml")

@@ -248,25 +248,32 @@ def _after(module, contract, bounds, frame, position, steps) -> str | None:
     return module._stopped_by(case, frame, position)
 
 
-def test_a_row_that_no_lane_found_says_what_it_lacks(tmp_path):
+@pytest.mark.parametrize("who", ["ana", "bob"])
+def test_a_row_that_no_lane_found_says_what_it_lacks_to_those_who_may_see_it(tmp_path, who):
     rows = [about(f"{n}.md") for n in range(9)]
     rows.append(row("workspace", "apart.md", "entirely different words", evidence_kind="doc", days=400))
-    story = Story(tmp_path, *rows)
+    story = Story(tmp_path, *rows, about("zone.md", zone="private"))
     (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": PEOPLE}))
     budget = {"lane_k": 2, "pool_k": 3}
-    with story.open(runs=tmp_path / "runs", lanes=("lexical", "recent")) as retriever:
+    with story.open(principal=who, runs=tmp_path / "runs", lanes=("lexical", "recent")) as retriever:
         asked = retriever.retrieve({"question": SAYS, "project": "shop", "purpose": "explain-code", "budget": budget})
     world = SimpleNamespace(folder=tmp_path, bob=asked.snapshot_id)
     decided = {row["path"] for row in asked.tables["decisions"].to_pylist()}
-    told = [why(world, f"{n}.md") for n in range(9) if f"{n}.md" not in decided]
+    told = [why(world, f"{n}.md", who=who) for n in range(9) if f"{n}.md" not in decided]
     assert told
     assert {(one["reason_code"], one["stage"]) for one in told} <= {
         ("not_recalled", "recall"),
         ("not_recalled", "merge"),
     }
     assert all("_k above" in one["would_admit"][0] for one in told)
-    apart = why(world, "apart.md")
+    apart = why(world, "apart.md", who=who)
     assert apart["reason_text"].startswith("it shares no term")
+    if who == "bob":
+        denied = {"projects": [{"project": "shop", "denied_paths": ["apart.md"]}]}
+        (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": PEOPLE | {"bob": denied}}))
+        for path in ("apart.md", "zone.md", "none.md"):
+            with pytest.raises(AccessError, match="Expected a row that you may ask about, got none"):
+                why(world, path, who=who)
 
 
 def test_a_row_that_mode_or_role_leaves_out_names_them(world):

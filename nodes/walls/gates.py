@@ -538,15 +538,15 @@ WORKSPACE = Gate(
     "workspace",
     "access",
     "wrong_workspace",
-    "committed text, unless the request's work tree shadows its path",
+    "it has no work tree or the request's, whose text shadows others of its path",
     columns=("workspace_root", "owner_project", "owner_user", "source_id", "path"),
     contract_columns=("workspace_root",),
     stops=lambda segment, contract: segment.where(
         "workspace_root", lambda root: root not in (None, contract["workspace_root"])
     ),
     explain=chosen(
-        "workspace_root", "request.workspace_root", "Committed text only.",
-        "Uncommitted text of {} in place of committed text of the same path.",
+        "workspace_root", "request.workspace_root", "Commits, and files as they were when they were read.",
+        "Uncommitted text of {} in place of other text of the same path.",
     ),
     remedy=_that_name("workspace_root"),
     canaries=(

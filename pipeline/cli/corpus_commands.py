@@ -68,7 +68,7 @@ def index(
             workers=settings["workers"] or 0,
         )
         bars = shows_progress(settings["progress"])
-        settings = of_folder(settings, request.paths[0]) if request.paths else settings
+        settings = of_folder(settings, (*request.paths, Path.cwd())[0])
         report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
         remember(settings, request)
     except KeyboardInterrupt:

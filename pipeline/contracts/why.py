@@ -1,8 +1,9 @@
 """Why: where an expected row was lost, which rule decided, and what would admit it.
 
 Reads: a snapshot and, for anything not in its tables, the generation it was made from. Gives: one answer per matching
-row. An auditor may ask about any row of a project that they audit. Any other caller learns the decisions of their own
-snapshot about rows that passed every gate; for all other rows, including absent ones, the answer is the same.
+row. An auditor may ask about any row of a project that they audit. Any other caller learns of rows that passed every gate
+of their own snapshot: what it decided, or that no lane recalled one that the present grants admit, too. For all other
+rows, including absent ones, the answer is the same.
 
 To find what would admit a row, the gates that stop it are opened one by one, each step judged again by the second wall,
 until the row passes or only the row itself could change. For a row that passes every gate, the reason follows from the
@@ -32,10 +33,13 @@ from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
 from ...nodes.tables import CANDIDATES, CONTRACT_BOUNDS, CONTRACTS
 from ...nodes.walls.gate import Case
+from ...nodes.walls.second_wall import granted
 from ..config.settings import Settings
 from ..plugins import plugins_of
 from ..reading.access import audience_of, open_run, pinned_corpus
 from ..reading.auditing.export import own_line
+from ..reading.grants import grants_for, grants_or_none
+from ..reading.present_rights import contracts_now
 from ..reading.snapshots import audited_projects
 from ..runs import replay
 from ..runs.ids import is_snapshot
@@ -110,22 +114,29 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     scores = _scores(seen.tables["ranked"].to_pylist(), decisions)
     own = [row for row in decisions if audits or row["stage"] != "gate"]  # of A(r): of others a caller learns nothing
     contracts, bounds = (run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds"))
-    known = {row["evidence_id"]: row for row in (own if audits else masked_places(own, contracts.to_pylist()))}
+    known = {row["evidence_id"]: row for row in own}
+
+    def told(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return answers if audits else masked_places(answers, contracts.to_pylist())
+
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
         if recorded := [row for row in own if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)]:
-            return [_decided(known[row["evidence_id"]], scores) for row in recorded]
+            return told([_decided(row, scores) for row in recorded])
         raise
     projects = audited_projects(settings, run) if audits else set(bounds["project"].to_pylist())
     frame = corpus.frame(sorted(projects & set(corpus.projects())))
     meant, line = _rows_meant(frame, evidence)
     ids = dict(zip(meant, frame.evidence["evidence_id"].take(pa.array(meant, pa.int64())).to_pylist(), strict=True))
-    others = [row for row in meant if ids[row] not in known][:ROWS_ANSWERED] if audits else []
-    rows = [*(row for row in meant if ids[row] in known), *others]
+    others = [row for row in meant if ids[row] not in known]
+    case = _Case(run, snapshot_id, frame, known, scores, contracts, bounds)
+    if not audits:
+        now = grants_for(run, grants_or_none(settings))
+        others = case.admitted(others, *contracts_now(seen.tables, now)) if contracts.num_rows else []
+    rows = [*(row for row in meant if ids[row] in known), *others[:ROWS_ANSWERED]]
     if not rows:
         raise _nothing(evidence)
-    case = _Case(run, snapshot_id, frame, known, scores, contracts, bounds)
     visible = {id_: item for item in seen.tables["trimmed"].to_pylist() for id_ in item["merged_rows"]}
     answers = []
     for row in rows:
@@ -135,7 +146,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
             text = frame.evidence["text"][row].as_py().splitlines()[line - lines[0] : line - lines[0] + 1]
             answer |= _cut(visible[ids[row]], "".join(text).strip(), line)
         answers.append(answer)
-    return answers
+    return told(answers)
 
 
 def _cut(item: dict[str, Any], text: str, line: int) -> dict[str, Any]:
@@ -185,6 +196,14 @@ class _Case:
     @cached_property
     def plugins(self) -> Plugins:
         return plugins_of(self.run)
+
+    def admitted(self, rows: list[int], contracts: pa.Table, bounds: pa.Table) -> list[int]:
+        """Of these rows those that passed every gate, and that the grants behind the other contract and bounds admit."""
+        passed = [one["admitted"] for one in refusals(self.contracts, self.bounds, self.frame, rows, self.plugins)]
+        held = granted(
+            self.frame.evidence.take(pa.array(rows, pa.int64())), np.zeros(len(rows), int), contracts, bounds
+        )
+        return [row for row, *both in zip(rows, passed, held.tolist(), strict=True) if all(both)]
 
     def answer(self, row: int) -> dict[str, Any]:
         """Where one frame row was lost."""

@@ -23,7 +23,7 @@ from ..indexing.following import IndexRequest
 from ..indexing.importing import index_into
 from ..runs import Run, Runs
 from ..sources.git_commands import Git
-from .evaluate import DEEP, EVALUATION_PRINCIPAL, Asking, lanes_on
+from .evaluate import DEEP, EVALUATION_PRINCIPAL, Asking, lanes_on, work_folder
 from .frozen_terms import FrozenTerms
 from .metrics import package
 from .synthetic import commit_questions
@@ -45,8 +45,7 @@ def tune_commits(
     Raises:
         InputError: there is no Git history, or too few commits tell weights apart.
     """
-    git, name, work = Git(repository), repository.resolve().name, how.work.resolve()
-    work.mkdir(parents=True, exist_ok=True)
+    git, name, work = Git(repository), repository.resolve().name, work_folder(how.work.resolve())
     places = {"corpus": work / "history", "grants": work / "history-grants.yaml"}
     settings = load_settings(
         {**places, "project": name, "principal": EVALUATION_PRINCIPAL}, cwd=work, environ={}, user=work / "none"

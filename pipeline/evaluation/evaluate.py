@@ -37,6 +37,7 @@ from ..plugins import installed
 from ..progress import counted
 from ..runs import Run, Runs
 from ..sources.importing import normalize
+from ..storage.file_access import keep_out
 from ..storage.places import Place
 from .collections import Collection
 from .metrics import DEFAULT_METRICS, compared, groups, measures_named, per_query, write_trec_run
@@ -109,14 +110,21 @@ class Asking:
     progress: Callable[[str], None] = lambda _: None
 
 
+def work_folder(work: Path) -> Path:
+    """The folder of corpora and runs; one that is made here is ignored by Git and never read, as they are."""
+    if not work.exists():
+        work.mkdir(parents=True)
+        keep_out(work)
+    return work
+
+
 def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | None = ()) -> JudgedRun:
     """Index collections and answer their queries in one run, deep enough for rankings and once per budget of blocks.
 
     Args:
         blocks: budgets in tokens for which the block is measured, besides that of the purpose; None = no blocks.
     """
-    work, progress = how.work, how.progress
-    work.mkdir(parents=True, exist_ok=True)
+    work, progress = work_folder(how.work), how.progress
     started = time.perf_counter()
     progress(f"indexing {', '.join(one.name for one in collections)}")
     corpus = index_collections(collections, work, semantic=how.semantic, encoder_name=how.encoder)

@@ -28,7 +28,7 @@ from ...nodes.walls.second_wall import granted
 if TYPE_CHECKING:
     from ..runs import Replay
 
-__all__ = ["JUDGED_BY", "items_within_rights", "within_rights"]
+__all__ = ["JUDGED_BY", "contracts_now", "items_within_rights", "within_rights"]
 
 JUDGED_BY = ("requests", "contracts", "decisions", "item_details")
 """The tables by which items are judged."""
@@ -42,7 +42,7 @@ def within_rights(found: Replay, grants: pa.Table) -> Replay:
     tables = items_within_rights(found.tables, grants)
     if tables["item_details"].num_rows == found.tables["item_details"].num_rows:
         return found
-    tables["blocks"] = _rendered(tables, _contracts_now(found.tables, grants)[0])
+    tables["blocks"] = _rendered(tables, contracts_now(found.tables, grants)[0])
     labels = found.citations.filter(pc.invert(_kept(found.citations, tables["item_details"])))["label"]
     withheld = _condition(found.request["request_id"], labels.to_pylist())
     tables["conditions"] = pa.concat_tables([tables["conditions"], withheld])
@@ -58,13 +58,13 @@ def items_within_rights(tables: Mapping[str, pa.Table], grants: pa.Table) -> dic
     items = tables["item_details"]
     if not items.num_rows:
         return dict(tables)
-    contracts, bounds = _contracts_now(tables, grants)
+    contracts, bounds = contracts_now(tables, grants)
     admitted = granted(_judged(tables), positions(items["request_id"], contracts["request_id"]), contracts, bounds)
     left = items.filter(pa.array(admitted))
     return {name: table.filter(_kept(table, left)) if name in _ITEMS else table for name, table in tables.items()}
 
 
-def _contracts_now(tables: Mapping[str, pa.Table], grants: pa.Table) -> tuple[pa.Table, pa.Table]:
+def contracts_now(tables: Mapping[str, pa.Table], grants: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The contracts with the groups, and the bounds, that the grants give their requests now."""
     requests = tables["requests"]
     asked = _with(requests, "asked_at", [datetime.now(UTC)] * requests.num_rows)

@@ -299,8 +299,21 @@ def expect_reachable(settings: Settings, host: str) -> None:
 
 
 def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
-    """Run an application until SIGINT or SIGTERM; requests in progress are finished."""
+    """Run an application until SIGINT or SIGTERM; requests in progress are finished.
+
+    Raises:
+        InputError: the address is unknown, or its port is in use.
+    """
     import uvicorn
+
+    async def free() -> None:
+        (await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port)).close()
+
+    try:
+        asyncio.run(free())
+    except OSError as error:
+        at, hint = f"--host {host} --port {port}", "`--port 0` takes any free port."
+        raise InputError.described("a free address", error.strerror or str(error), at, hint=hint) from error
 
     seconds = settings["serve_timeout_seconds"]
     logging.basicConfig(
