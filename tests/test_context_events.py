@@ -160,6 +160,13 @@ def test_rounds_are_numbered_as_they_begin_and_clocks_do_not_order():
     assert [(row["turn"], row["turn_id"]) for row in found] == [(0, "a"), (0, "a"), (1, "b")]
 
 
+def test_a_time_in_seconds_is_refused_rather_than_dated_1970() -> None:
+    late = read_events([event("user.message", 1, text="a", top={"createdAt": 1_700_000_000_000})]).events
+    assert late[0]["created_at"].year == 2023
+    with pytest.raises(InputError, match="createdAt"):
+        read_events([event("user.message", 1, text="a", top={"createdAt": 1_700_000_000})])
+
+
 # --- who speaks ---------------------------------------------------------------------------------------------------------
 
 

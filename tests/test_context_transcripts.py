@@ -175,6 +175,15 @@ def test_a_compressed_rollout_reads_as_the_plain_one(tmp_path: Path) -> None:
     assert events_of_transcript(tmp_path / "r.jsonl.zst")[:2] == plain
 
 
+def test_a_compressed_file_that_unpacks_to_more_than_memory_is_refused(tmp_path: Path) -> None:
+    with pa.output_stream(str(tmp_path / "r.jsonl.zst"), compression="zstd") as stream:
+        stream.write(b'{"type": "user"}\n')
+        for _ in range(640):
+            stream.write(b"\n" * (1 << 20))
+    with pytest.raises(InputError, match="at most 512 MiB"):
+        events_of_transcript(tmp_path / "r.jsonl.zst")
+
+
 def test_another_file_or_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither"):
         read([{"kind": "user.goal", "text": "no transcript"}], tmp_path)

@@ -41,6 +41,11 @@ def test_a_tree_that_nobody_named_is_not_even_looked_at(tmp_path: Path):
     assert handoff(str(tmp_path), []) == handoff(str(tmp_path / "tree"), [tmp_path]) == {}
 
 
+def test_a_file_longer_than_a_mebibyte_is_not_read_whole(tmp_path: Path):
+    (tmp_path / "SHO.json").write_text(REVIEW + " " * (1 << 20) + "{")
+    assert handoff(str(tmp_path), [tmp_path])["mode"] == "review"
+
+
 def test_a_link_out_of_the_tree_is_refused(tmp_path: Path):
     (tmp_path / "elsewhere.json").write_text(REVIEW)
     (tmp_path / "tree").mkdir()

@@ -23,7 +23,11 @@ def random_bytes(count: int) -> bytes:
 def material(head: str, count: int) -> list[str]:
     """Lines of 64 characters of a key that begins with these bytes (hex)."""
     encoded = base64.b64encode(bytes.fromhex(head) + random_bytes(count)).decode()
-    return [encoded[at : at + 64] for at in range(0, len(encoded), 64)]
+    return cut(encoded, 64)
+
+
+def cut(text: str, width: int) -> list[str]:
+    return [text[at : at + width] for at in range(0, len(text), width)]
 
 
 KEYS = {
@@ -51,6 +55,8 @@ FORMS: dict[str, Callable[[list[str]], str]] = {
     "no fence, double-spaced": lambda key: "\n\n".join(key),
     "one line": lambda key: f"the key is {''.join(key)} and no other",
     "never ends": lambda key: "\n".join([FENCES[0], *key]),
+    "pages": lambda key: "\n".join([FENCES[0], key[0], "", "--- page 2 ---", "", *key[1:], "", "", "", FENCES[1]]),
+    "never ends, lines of 70": lambda key: "\n".join([FENCES[0], *cut("".join(key), 70)]),
     "in code": lambda key: "\n".join(f'  + "{line}\\n"' for line in [FENCES[0], *key, FENCES[1]]),
     "among prose": lambda key: (
         "word " * 900 + "\n\n" + "\n".join([FENCES[0], *key, FENCES[1]]) + "\n\n" + "word " * 900
@@ -111,12 +117,40 @@ def test_a_key_whose_lines_are_rows_is_masked_in_each(key: str, fences: str, row
     assert any("A1" * 20 in text for text in stored["text"].to_pylist())
 
 
+def test_a_key_over_rows_is_masked_behind_a_password_beside_its_fence() -> None:
+    key = KEYS["PKCS #8"]
+    texts = [f"password=hunter2secret99{FENCES[0]}", *key, FENCES[1]]
+    table = record_table([{"source_id": "log", "text": text} for text in texts])
+    stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
+    assert [line for line in key if any(line in text for text in stored["text"].to_pylist())] == []
+
+
 def test_prose_about_keys_in_rows_stays() -> None:
     texts = [f"A file that begins with {FENCES[0]} holds a key.", "It is secret.", "Nobody reads it.", "a" * 40]
     texts += ["It is long.", "It is old.", f"{FENCES[1]} ends it."]
     table = record_table([{"source_id": "log", "text": text} for text in texts])
     stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
     assert stored["text"].to_pylist() == texts
+
+
+@pytest.mark.parametrize("headers", [(), ("Version: GnuPG v2",), ("Version: GnuPG v2", "Comment: mine \0")])
+def test_an_armoured_key_is_masked_with_its_headers_and_checksum(headers: tuple[str, ...]) -> None:
+    first, last = (f"-----{edge} PGP " + "PRIVATE KEY BLOCK-----" for edge in ("BEGIN", "END"))
+    lines = [first, *headers, "", *material("9503980467a1b2c3010800", 1_190), "VC9=", "=r/n6", last]
+    assert redact_text("\n".join(lines)) == "[REDACTED:private-key]"
+
+
+def test_the_last_characters_of_a_key_without_a_fence_are_masked() -> None:
+    for key in KEYS.values():
+        for width in (48, 64, 70):
+            lines = cut("".join(key).rstrip("=") + "x7Qm", width)
+            stored = redact_text("\n".join(["It begins here.", *lines, "", "It has ended."]))
+            assert stored == "It begins here.\n[REDACTED:private-key]\n\nIt has ended."
+
+
+def test_prose_between_two_examples_of_keys_stays() -> None:
+    text = f"Begins with {FENCES[0]} always.\n" + "word\n" * 200
+    assert redact_text(text + FORMS["file"](KEYS["PKCS #8"])) == text + "[REDACTED:private-key]"
 
 
 def test_a_certificate_and_an_encrypted_key_stay() -> None:

@@ -51,9 +51,11 @@ def test_pytest_output_is_cut_by_failing_test() -> None:
          [None, "shop.CartError", None]),
         ("x\nTypeError: no\n    at f (/app/a.js:1:2)\n    at async main (/app/b.js:3:4)\ny\n", [None, "TypeError", None]),
         ("x\npanic: oh no\n\ngoroutine 1 [running]:\nmain.main()\n\t/app/main.go:5 +0x1\nexit status 2\n\ny\n", [None, "oh no", None]),
+        ("x\nthread 'main' panicked at src/a.rs:3:1:\noh no\n\nserved\nserved\n", [None, "main", None]),
+        ("x\npanic: oh no\n\ngoroutine 1 [running]:\nmain.main()\n\t/app/main.go:5 +0x1\n\nserved\nserved\n", [None, "oh no", None]),
         ("ok\n--- FAIL: TestCart (0.00s)\n    cart_test.go:7: no\nFAIL\n", [None, "TestCart"]),
     ],
-    ids=["jest", "vitest-suite", "python-chain", "js", "go", "go-test"],
+    ids=["jest", "vitest-suite", "python-chain", "js", "go", "rust-panic", "go-panic", "go-test"],
 )  # fmt: skip
 def test_a_failure_is_one_block(text: str, expected: list[str | None]) -> None:
     assert sections(text) == expected

@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ from .masking import listed, masked_values
 
 Row = dict[str, Any]
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_LONGEST = 1 << 29
+"""Most bytes of a file of events once it is unpacked: a few kilobytes can unpack to more than the memory."""
+_FIRST = datetime(2000, 1, 1, tzinfo=UTC)
+"""A number for an earlier instant is not the time of an event: it counts seconds, or something else."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,11 @@ class LogReader:
         created, row = record.instant("createdAt", "timestamp"), event_row(record, name, self.checks)
         if created is None:
             raise InputError.expected(TIME, None, f"{record.at}.createdAt")
+        if created < _FIRST and not isinstance(number := record.value("createdAt", "timestamp"), str):
+            raise InputError.expected(
+                "milliseconds since 1970, from the year 2000 on", number, record.place("createdAt", "timestamp"),
+                hint="multiply a number of seconds by 1000.",
+            )  # fmt: skip
         turn_id = record.identifier("turnId")
         if self._turn < 0 or turn_id not in (None, self._turn_id):
             self._turn, self._turn_id = self._turn + 1, turn_id if turn_id is not None else self._turn_id
@@ -118,14 +128,17 @@ def read_event_file(path: Path) -> EventFile:
     """The objects of a file of JSON lines, which may be compressed (zstd).
 
     Raises:
-        InputError: it cannot be read, or none of its lines is a JSON object.
+        InputError: it cannot be read, is too long, or none of its lines is a JSON object.
     """
     try:
         data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
         if data.startswith(_ZSTD):
-            data = pa.input_stream(str(path), compression="zstd").read()
+            with pa.input_stream(str(path), compression="zstd") as stream:
+                data = stream.read(_LONGEST + 1)
     except OSError as error:
         raise InputError(f"{error.strerror or error}: {path}") from error
+    if len(data) > _LONGEST:
+        raise InputError.described(f"at most {_LONGEST >> 20} MiB of events", "more", str(path))
     found, errors = EventFile(path), list[InputError]()
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line.strip():

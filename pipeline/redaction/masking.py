@@ -96,8 +96,12 @@ def secrets_in(data: bytes) -> list[Finding]:
         return []
     if b"[REDACTED:" in data:
         data = MASK.sub(lambda mask: b"\f" * len(mask[0]), data)
+    return _disjoint(rule_findings(data.replace(b"\0", b"\f")))  # a zero byte ends a row
+
+
+def _disjoint(findings: Iterable[Finding]) -> list[Finding]:
     disjoint = list[Finding]()
-    for start, end, kind in sorted(rule_findings(data), key=lambda finding: (finding[0], -finding[1])):
+    for start, end, kind in sorted(findings, key=lambda finding: (finding[0], -finding[1])):
         if disjoint and start < disjoint[-1][1]:
             disjoint[-1] = (disjoint[-1][0], max(end, disjoint[-1][1]), disjoint[-1][2])
         else:
@@ -137,14 +141,14 @@ def without_keys_over_rows(texts: pa.Array, documents: Callable[[], pa.Array]) -
     for number in np.unique(document[edges]):
         rows = order[slice(*np.searchsorted(document, (number, number + 1), sorter=order))]
         own = texts.take(pa.array(rows)).cast(pa.large_binary()).to_pylist()
-        found = secrets_in(b"\n".join(row.replace(b"\n", b" ") for row in own))
-        keys = [(start, end) for start, end, kind in found if kind == "private-key"]
+        found = rule_findings(b"\n\0".join(row.translate(bytes.maketrans(b"\n\0", b"  ")) for row in own))
+        keys = _disjoint(finding for finding in found if finding[2] == "private-key")
         at = 0
         for row, text in zip(rows.tolist(), own, strict=True):
-            within = [(max(start - at, 0), min(end - at, len(text)), "private-key") for start, end in keys]
+            within = [(max(start - at, 0), min(end - at, len(text)), "private-key") for start, end, _ in keys]
             if own[1:] and (spans := [span for span in within if span[0] < span[1]]):
                 masked[row] = mask(text, spans)
-            at += len(text) + 1
+            at += len(text) + 2
     if not masked:
         return texts
     chosen = pa.array(np.isin(np.arange(len(texts)), list(masked)))

@@ -19,6 +19,8 @@ from ...nodes.vocabulary import MODES
 from ..parsing.quoting import canonical
 
 FILE = "SHO.json"
+_LONGEST = 1 << 20
+"""Most bytes read of the file: the work tree may be another user's."""
 
 
 def trees_around(folder: Path) -> frozenset[Path]:
@@ -45,7 +47,8 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
         if not file.is_file():
             return {}
         inside = file.resolve().parent == root
-        value = json.loads(file.read_bytes()) if inside else None
+        with file.open("rb") as stream:
+            value = json.loads(stream.read(_LONGEST)) if inside else None
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
     except (ValueError, RecursionError) as error:

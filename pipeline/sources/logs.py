@@ -31,6 +31,9 @@ _ENDS = re.compile(
     r"=+ .+ =+$|={10,}$|=== RUN|--- PASS|\s*⎯{5,}|\s*(?:Test Suites: |Tests: |Summary of all|PASS |FAIL\b|failures:|exit status)"
 )
 """The last line of a failure, unless another one begins before."""
+_PANIC, _STACK = re.compile(r"thread '|panic: |fatal error: "), re.compile(r"goroutine |runtime stack:")
+_PANIC_ENDS = re.compile(rf"\s*$|{_ENDS.pattern}")
+"""A panic of cargo or go also ends at a blank line, unless a stack follows it."""
 _TRACEBACK = re.compile(r".*?Traceback \(most recent call last\):\s*$")
 _CHAIN = re.compile(r"\s*(?:During handling of the above|The above exception was the direct)")
 _ERROR_HEAD = re.compile(
@@ -78,9 +81,12 @@ def _failure(source: Sequence[str], at: int) -> tuple[int, int, str] | None:
     if not line or line.isspace():
         return None
     if begun := _BEGINS.match(line):
-        after = (n for n in range(at + 1, len(source)) if _BEGINS.match(source[n]) or _ENDS.match(source[n]))
-        end = next(after, len(source))
-        also = end < len(source) and not _BEGINS.match(source[end])
+        ends = _PANIC_ENDS if _PANIC.match(line) else _ENDS
+        after = (n for n in range(at + 1, len(source)) if _BEGINS.match(source[n]) or ends.match(source[n]))
+        end = next(
+            (n for n in after if source[n].strip() or not _STACK.match("".join(source[n + 1 : n + 2]))), len(source)
+        )
+        also = end < len(source) and bool(source[end].strip()) and not _BEGINS.match(source[end])
         return end + also, at, begun[begun.lastindex or 0]
     if _TRACEBACK.match(line):
         return _traceback(source, at)
