@@ -129,10 +129,8 @@ def fits(
             "kept_start": start,
             "kept_end": end,
             "size": texts.size,
-            "line_start": _int32(pc.add(texts.line_start, pa.array(before))),
-            "line_end": _int32(
-                pc.if_else(pa.array(shown), pc.add(texts.line_start, pa.array(before + inside)), texts.line_end)
-            ),
+            "line_start": _line(texts, before),
+            "line_end": pc.if_else(pa.array(shown), _line(texts, before + inside), _int32(texts.line_end)),
             "byte_start": pc.add(texts.byte_start, pa.array(start)),
             "byte_end": pc.add(texts.byte_start, pa.array(np.where(shown, end, texts.size))),
             "merged_rows": pa.ListArray.from_arrays(members, texts.member_id.filter(pa.array(here))),
@@ -271,6 +269,14 @@ def _ranges(*pairs: tuple[Int, Int]) -> pa.ListArray:
     some.sum(axis=1).cumsum(out=offsets[1:])
     spans = pa.StructArray.from_arrays([pa.array(start[some]), pa.array(end[some])], fields=list(SPAN))
     return pa.ListArray.from_arrays(pa.array(offsets), spans)
+
+
+def _line(texts: ItemTexts, below: Int) -> pa.Array:
+    """The line this many lines of text below the first of each item; never one below its last in the file, which a record
+    with more lines of text than of its own has.
+    """
+    at = pc.add(texts.line_start, pa.array(below))
+    return _int32(pc.min_element_wise(at, pc.coalesce(texts.line_end, at), skip_nulls=False))
 
 
 def _int32(values: pa.Array) -> pa.Array:

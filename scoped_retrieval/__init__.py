@@ -77,7 +77,7 @@ def index(folder: str | Path = ".", *, project: str | None = None, history: bool
     request = IndexRequest(paths=(Path(folder),), history=history, workers=1)
     settings = of_folder(_settings(folder, project=project), Path(folder))
     report = index_into(settings, request)
-    remember(settings, request)
+    remember(settings, request, report)
     return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -214,3 +215,52 @@ def test_a_folder_that_a_later_index_does_not_name_is_followed_on(shop: Path, mo
     assert run("index", "shop", *into, capsys=capsys)[0] == 0
     (other / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps standing up.\n")
     assert "standing up" in shown(capsys, "--corpus", "corpus", "--project", "p")[1]
+
+
+def test_changes_that_are_not_committed_are_told_of_where_a_history_is_read(shop: Path, capsys: Capture):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q", "."], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    question = ["ask", "how does the zebra sleep"]
+    assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
+    assert "--workspace" not in run(*question, capsys=capsys)[2]
+    (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    for _ in range(2):
+        _, block, notes = run(*question, capsys=capsys)
+        assert "standing up" not in block and f"--workspace {shop}" in notes
+        assert "--workspace" in run("status", capsys=capsys)[1]
+    _, block, notes = run(*question, "--workspace", ".", capsys=capsys)
+    assert "standing up" in block and "--workspace" not in notes
+    subprocess.run([*git, "commit", "-qam", "two"], check=True)
+    _, block, notes = run(*question, capsys=capsys)
+    assert "standing up" in block and "--workspace" not in notes
+
+
+def test_an_adopted_copy_says_that_it_follows_no_folder_until_one_is_read(shop: Path, monkeypatch, capsys: Capture):
+    shown(capsys)
+    shutil.copytree(shop, copy := shop.parent / "copy")
+    monkeypatch.chdir(copy)
+    question = ["ask", "how does the zebra sleep"]
+    _, _, notes = run("--adopt", *question, capsys=capsys)
+    assert "--source NAME" in notes and "--source NAME" in run("status", capsys=capsys)[1]
+    assert run("index", ".", "--source", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    (copy / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    _, block, notes = run("--adopt", *question, capsys=capsys)
+    assert "standing up" in block and "How the zebra" not in block and "--source NAME" not in notes
+
+
+def test_the_first_question_where_nothing_is_readable_says_what_index_says(shop: Path, capsys: Capture):
+    for name in ("zebra.md", "src/walrus.md"):
+        (shop / name).write_bytes(b"\0\1\2")
+    notes = run("ask", "how does the zebra sleep", capsys=capsys)[2]
+    said = run("index", ".", "--no-semantic", capsys=capsys)[1].splitlines()
+    assert {line for line in said if "zebra.md" in line} & set(notes.splitlines())
+
+
+def test_a_record_is_cited_by_the_lines_that_it_has_in_its_file(shop: Path, capsys: Capture):
+    (shop / "fees.csv").write_text("id,animal,fee\nZ-1,zebra,$1\nW-1,walrus,$2\n")
+    given = ["--add", "sot=fees.csv", "--project", "p", "--no-semantic", "--corpus", "c"]
+    assert run("index", *given, capsys=capsys)[0] == 0
+    found = json.loads(run("ask", "zebra walrus fee", "--json", "--corpus", "c", capsys=capsys)[1])
+    assert sorted((each["line_start"], each["line_end"]) for each in found["citations"]) == [(2, 2), (3, 3)]
+    assert "fees.csv:2 " in found["block"] and "fees.csv:3 " in found["block"]

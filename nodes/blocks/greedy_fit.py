@@ -103,6 +103,11 @@ class Wanted(NamedTuple):
         """Whether a cut keeps the first error line."""
         return self.row.kind in _LOG_KINDS
 
+    def line(self, below: int) -> int | None:
+        """The line this many lines of text below the first; never one below the last in the file."""
+        at = None if self.line_start is None else self.line_start + below
+        return at if at is None or self.line_end is None else min(at, self.line_end)
+
 
 class Choice(NamedTuple):
     """`number` in order of choice (0 = dropped), bytes kept, line breaks before, inside and after, `bound` code."""
@@ -235,14 +240,13 @@ class Fitting:
         shown, texts = [], []
         for n in self._order(found):
             item, choice = self.items[n], found[n]
-            first = None if item.line_start is None else item.line_start + choice.before
             member = max(bisect_right(item.starts, choice.start) - 1, 0)
             texts.append(item.text.encode()[choice.start : choice.end].decode())
             shown.append(
                 Item(
-                    item.row, choice.number, first, None if first is None else first + choice.inside, choice.before,
-                    choice.after, choice.bound >= 0, item.sections[member], choice.form(item.form), item.standing, alone[n],
-                    item.fact_note, item.reason,
+                    item.row, choice.number, item.line(choice.before), item.line(choice.before + choice.inside),
+                    choice.before, choice.after, choice.bound >= 0, item.sections[member], choice.form(item.form),
+                    item.standing, alone[n], item.fact_note, item.reason,
                 )
             )  # fmt: skip
         return rendered(shown, texts, self.look)[0]

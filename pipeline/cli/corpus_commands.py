@@ -11,7 +11,7 @@ from ..config.settings import Settings
 from ..progress import counted
 from ..sources.readers import READERS
 from ..views.text_table import folded, text_table
-from .options import pairs_of, settings_of
+from .options import FOLLOWS_NOTHING, pairs_of, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress
 
 Paths = list[Path] | None
@@ -70,7 +70,7 @@ def index(
         bars = shows_progress(settings["progress"])
         settings = of_folder(settings, (*request.paths, Path.cwd())[0])
         report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
-        remember(settings, request)
+        remember(settings, request, report)
     except KeyboardInterrupt:
         state = "the corpus is unchanged" if _current(settings) == before else "the corpus has a new generation"
         if _current(settings) is None:
@@ -93,7 +93,8 @@ def status() -> None:
     settings = settings_of("corpus")
     found = corpus_facts(settings) | {"followed": followed(settings)}
     facts = [(name, value) for name, value in found.items() if name != "followed"]
-    emit(found, text="".join(map(_following, found["followed"])) + text_table(("what", "value"), facts))
+    following = "".join(map(_following, found["followed"])) or f"{FOLLOWS_NOTHING}\n"
+    emit(found, text=following + text_table(("what", "value"), facts))
 
 
 def doctor() -> int:
@@ -134,7 +135,8 @@ def _following(row: dict[str, Any]) -> str:
     """A line about folders that a project follows."""
     written = f"{counted(row['written'], 'file')} changed since" if row["written"] else "files were removed since"
     state = "as it was read" if row["current"] else f"{written}; the next question or `index` reads what changed"
-    return f"{row['project']}: {', '.join(row['paths'])}: {state}\n"
+    shown = "; only `ask --workspace FOLDER` shows what is not committed" if row["committed_only"] else ""
+    return f"{row['project']}: {', '.join(row['paths'])}: {state}{shown}\n"
 
 
 def _path(name: str) -> Path:

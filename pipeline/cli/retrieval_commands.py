@@ -131,7 +131,7 @@ def ask(
     first; a folder without a corpus is indexed."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
-    from ..indexing.following import defaults_in
+    from ..indexing.following import defaults_in, uncommitted
     from ..indexing.freshness import up_to_date
     from ..requests.fields import column_of
     from ..requests.handoff import trees_around
@@ -172,6 +172,9 @@ def ask(
     else:
         deliver(found.block, None)
     note(f"snapshot: {(settings['record'] and found.snapshot_id) or 'none'} ({found.status})")
+    if workspace is None and (edited := uncommitted(settings)):
+        flags = " or ".join(f"--workspace {path}" for path in edited)
+        note(f"what is not committed is not shown; it is with {flags}")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")
     for condition in found.conditions:

@@ -158,7 +158,7 @@ class ContextStore:
         if having := [manifest for manifest in manifests if what in manifest["inputs"]]:
             return self._replayed(having[-1], what)
         raise AccessError(
-            f"Expected a model input that you may read, got none - at {what}",
+            f"Expected an answer, a run or a model input that you may read, got none - at {what}",
             hint="`log` lists answers, `log --of inputs` the inputs that `context project` recorded"
             + (f"; {len(self.damaged)} records are damaged: {', '.join(self.damaged)}" if self.damaged else ""),
         )

@@ -1,6 +1,6 @@
 """What `index` is asked to read, and the folders that a corpus follows: what it read, and whether it is as it was read.
 
-Gives: `IndexRequest`, the inputs of an import; `remember` an import, `imports`, `followed`; `of_folder`, the settings with the
+Gives: `IndexRequest`, the inputs of an import; `remember` an import, `imports`, `followed`, `uncommitted`; `of_folder`, the settings with the
 project that a folder belongs to, and `defaults_in`, the fields of a request made in a folder.
 
 Note: files are compared by name, size and time, as Git does. Which folders, and how they are read, is kept in the state
@@ -31,6 +31,7 @@ from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
 from ..storage.file_access import held
+from .report import IndexReport
 
 __all__ = [
     "IndexRequest",
@@ -42,6 +43,7 @@ __all__ = [
     "of_folder",
     "remember",
     "state_of",
+    "uncommitted",
 ]
 
 _RACY = 100_000_000
@@ -81,7 +83,19 @@ def of_folder(settings: Settings, folder: Path) -> Settings:
     return replace(settings, values={**settings.values, "project": SettingValue(name, "name of the folder")})
 
 
-def remember(settings: Settings, request: IndexRequest, files: str | None = None) -> None:
+@dataclass(frozen=True)
+class Seen:
+    """What an import found."""
+
+    files: str | None
+    """The `state_of` of its files before it read them, if it is known."""
+    head: str | None
+    """The `head_of` the corpus after it."""
+    uncommitted: bool
+    """Whether files of its histories differ from what is committed."""
+
+
+def remember(settings: Settings, request: IndexRequest, report: IndexReport, files: str | None = None) -> None:
     """Follow the work trees of an import from now on, read as they were in it; other inputs are read once. `files`: the
     `state_of` of its files before it read them, if it is known.
     """
@@ -89,7 +103,7 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
     if file is None or not request.paths or request.read:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
-    seen = [files, head_of(settings)] if files else None
+    seen = Seen(files, head_of(settings), bool(report.rows.get("uncommitted")))
     with suppress(OSError):
         make_folders(file.parent)
         with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
@@ -139,12 +153,28 @@ def followed(settings: Settings) -> list[dict[str, Any]]:
         assert file is not None  # it names what is followed
         read = file.stat().st_mtime_ns
         written = sum(max(of.st_mtime_ns, of.st_ctime_ns) > read for _, of in _files(request))
-        known = None if seen is None else state_of(request) == seen[0]
+        changed = written or (seen.files is not None and state_of(request) != seen.files)
         paths = [str(path) for path in request.paths]
         found.append(
-            {"project": project, "paths": paths, "current": not written and known is not False, "written": written}
+            {
+                "project": project,
+                "paths": paths,
+                "current": not changed,
+                "written": written,
+                "committed_only": request.history,
+            }
         )
     return found
+
+
+def uncommitted(settings: Settings) -> list[Path]:
+    """The folders of the project whose committed text alone is shown, although files in them differ from it."""
+    return [
+        path
+        for project, request, seen in imports(settings)
+        if seen.uncommitted and settings["project"] in (None, project)
+        for path in request.paths
+    ]
 
 
 def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,8 +244,8 @@ def file_of(settings: Settings) -> Path | None:
     return None
 
 
-def imports(settings: Settings) -> list[tuple[str, IndexRequest, list[str | None] | None]]:
-    """Projects and imports that the corpus follows, and the state of their files and of the corpus after the last one."""
+def imports(settings: Settings) -> list[tuple[str, IndexRequest, Seen]]:
+    """Projects and imports that the corpus follows, and what the last of each found."""
     file = file_of(settings)
     with suppress(FileNotFoundError, ValueError):  # a file that cannot be read follows nothing
         return [] if file is None else _followed().validate_json(file.read_bytes())
@@ -223,5 +253,5 @@ def imports(settings: Settings) -> list[tuple[str, IndexRequest, list[str | None
 
 
 @cache
-def _followed() -> TypeAdapter[list[tuple[str, IndexRequest, list[str | None] | None]]]:
-    return TypeAdapter(list[tuple[str, IndexRequest, list[str | None] | None]])
+def _followed() -> TypeAdapter[list[tuple[str, IndexRequest, Seen]]]:
+    return TypeAdapter(list[tuple[str, IndexRequest, Seen]])

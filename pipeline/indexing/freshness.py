@@ -39,8 +39,9 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
         request = IndexRequest(paths=(folder,), semantic=False)
         say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
         report = _index(settings, request, progress=progress)
-        say(f"read {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
-        remember(settings, request)
+        rows = sum(report.rows.values())
+        say(f"read {counted(rows, 'row')} in {report.seconds:.1f} s" if rows else report.text().rstrip())
+        remember(settings, request, report)
         return settings
     for project, request, seen in list(imports(settings)):
         if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
@@ -48,10 +49,10 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
         own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
         try:
             files = state_of(request)
-            if files and seen == [files, head_of(settings)]:
+            if files and (seen.files, seen.head) == (files, head_of(settings)):
                 continue
-            _index(own, replace(request, semantic=False), progress=progress, grant=False)
-            remember(own, request, files)
+            report = _index(own, replace(request, semantic=False), progress=progress, grant=False)
+            remember(own, request, report, files)
         except (InputError, StoreError) as error:
             say(f"warning: the answer may be older than the files of {project}: {error.message}")
     return settings
