@@ -333,7 +333,7 @@ def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def batch_dependent_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Contributions are rounded to a precision that follows the size of the batch."""
-    monkeypatch.setattr(posting_recall, "quantise", lambda values: np.round(values, 2 + np.size(values) % 5))
+    monkeypatch.setattr(task_aware_reranking, "quantise", lambda values: np.round(values, 2 + np.size(values) % 5))
 
 
 def lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
