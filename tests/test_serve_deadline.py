@@ -17,7 +17,6 @@ from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs import Runs
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from scoped_retrieval.pipeline.servers.http_app import application
 from starlette.testclient import TestClient
 
