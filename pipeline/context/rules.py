@@ -67,7 +67,7 @@ def read_rules(values: Iterable[Any], at: str = "rules", *, duty_words: Iterable
         if row["rule_id"] in seen:
             raise InputError.described("every rule once", f"{row['rule_id']!r} again", at)
         seen.add(row["rule_id"])
-        row["duty"] = bool(duty.search(row["text"].replace("’", "'")))  # noqa: RUF001
+        row["duty"] = bool(duty.search(row["text"].replace("’", "'")))  # noqa: RUF001 - both apostrophes are written
     return rows
 
 

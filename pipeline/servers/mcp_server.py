@@ -111,17 +111,17 @@ class RecallXray(Arguments):
     """Those of document 002, and the form of the text."""
 
     query: Text = Field(description="the question")
-    sessionKey: str = Field(default=ABSENT, description="the session of the request")  # noqa: N815
+    sessionKey: str = Field(default=ABSENT, description="the session of the request")  # noqa: N815 - document 002's name
     namespace: str = Field(default=ABSENT, description="narrows to one namespace")
     budget: int = Field(default=ABSENT, ge=1, description="characters of the block")
-    format: Literal[XRAY.values] = Field(default="json", description="form of the text")  # type: ignore[valid-type]
+    format: Literal[XRAY.values] = Field(default="json", description="form of the text")  # type: ignore[valid-type]  # values at run time
 
 
 class ReplayOf(Arguments):
     """A snapshot and a form."""
 
     snapshot_id: SnapshotId
-    format: Literal[FORMATS.values] = Field(default="block", description="form of the text")  # type: ignore[valid-type]
+    format: Literal[FORMATS.values] = Field(default="block", description="form of the text")  # type: ignore[valid-type]  # values at run time
 
 
 class WhyOf(Arguments):

@@ -289,7 +289,7 @@ def _decision(file: Path, place: str, report: SourceReport, header: Header, titl
         report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)", at=place)
         return None
     status = header.text("status") or ""
-    word = re.match(r"[A-Za-z]*", status)[0].lower()  # type: ignore[index]
+    word = re.match(r"[A-Za-z]*", status)[0].lower()  # type: ignore[index]  # it matches every text
     if word not in _STATES:
         report.default("lifecycle", "candidate")
         report.note(
