@@ -88,12 +88,6 @@ class InputError(ScopedRetrievalError, ValueError):
         return cls(f"Expected {expected}, got {_quoted(got)}", at=at, hint=hint)
 
     @classmethod
-    def of_message(cls, text: str) -> InputError:
-        """The error of a stored message: the hint follows a blank line."""
-        message, _, hint = text.partition("\n\nHint: ")
-        return cls(message, hint=hint)
-
-    @classmethod
     def described(cls, expected: str, got: str, at: str, *, hint: str = "") -> InputError:
         """An error whose `got` is a description, printed without quotes: `none`, `3 characters`."""
         return cls(f"Expected {expected}, got {got}", at=at, hint=hint)

@@ -11,24 +11,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
-from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
+from ...nodes.tables import CAPTURES, FAILURES
 from ..config.grants import GrantsFile, load_grants
 from ..config.policies.roles import max_age_days
 from ..engines.shards import by_request, with_counters
 from ..line.driver import Line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..line.provenance import with_part
-from ..requests.fields import fields_of
 from ..requests.resolve import RequestResolver
 from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
@@ -40,19 +37,11 @@ from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
 __all__ = ["PendingRequest", "Session"]
 
 
-@dataclass(frozen=True)
-class PendingRequest:
+class PendingRequest(NamedTuple):
     """A request as its caller wrote it, and its arrival time by `time.perf_counter`."""
 
     row: Mapping[str, Any]
     at: float
-
-    @cached_property
-    def named(self) -> str | None:
-        """The id that the caller chose; None if there is none."""
-        with suppress(RecursionError):  # too deep nesting is refused when the request is resolved
-            return fields_of(self.row, "").columns.get("request_id")
-        return None
 
 
 class _Answered(NamedTuple):
@@ -123,15 +112,15 @@ class Session:
             if self.live
             else [snapshot_id(new_run_id(now), place) for place in range(1, len(valid) + 1)]
         )
-        requests = valid[0] if len(valid) == 1 else pa.concat_tables(valid).sort_by("request_id")
-        ids = [table["request_id"][0].as_py() for table in valid]
-        captures = CAPTURES.build({"request_id": ids, "snapshot_id": names, "created_at": [now] * len(ids)})
-        captures = captures.sort_by("request_id") if len(ids) > 1 else captures
+        requests = self.resolver.table(valid)
+        ids = [request["request_id"] for request in valid]
+        captures = [(request_id, name, now) for request_id, name in zip(ids, names, strict=True)]
+        captures = CAPTURES.from_rows([dict(zip(CAPTURES.columns, one, strict=True)) for one in sorted(captures)])
         self.line = with_counters(self.line, requests)
         with timings() as timed:
             tables = run_line(requests, FAILURES.empty(), captures, self.line)
         of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
-        seconds = max(timing.ended for timing in timed) - min(timing.began for timing in timed)
+        seconds = timed[-1].ended - timed[0].began
         took = LineTimings(round(seconds / 1e9, 6), len(valid), seconds_by_node(timed))
         asked = [one for one, found in zip(group, resolved, strict=True) if not isinstance(found, Exception)]
         answered: list[_Answered | Exception] = []
@@ -162,34 +151,33 @@ class Session:
         self.used.clear()
         return live
 
-    def _resolved(self, group: Sequence[PendingRequest], now: datetime) -> list[pa.Table | InputError]:
-        """A row of REQUESTS under an id that this session has not used, or an error, per request."""
+    def _resolved(self, group: Sequence[PendingRequest], now: datetime) -> list[dict[str, Any] | InputError]:
+        """The columns of REQUESTS under an id that this session has not used, or an error, per request."""
         taken = set[str]()
-        found: list[pa.Table | InputError] = []
+        found: list[dict[str, Any] | InputError] = []
         defaults = {**self.resolver.project, "purpose": "answer-question", "require_snapshot": self.runs is not None}
+        common = self.resolver.common(defaults)
         for asked in group:
             try:
-                requests, failures = self.resolver.resolve([asked.row], now, defaults)
-                if failures.num_rows:
-                    raise InputError.of_message(failures["error"][0].as_py())
-                request = self._unused(requests, taken, named=asked.named is not None)
-                taken.add(request["request_id"][0].as_py())
+                request, named = self.resolver.one(asked.row, common, now)
+                request["request_id"] = self._unused(request["request_id"], taken, named=named)
+                taken.add(request["request_id"])
                 found.append(request)
             except InputError as error:
                 found.append(error)
         return found
 
-    def _unused(self, request: pa.Table, taken: set[str], *, named: bool) -> pa.Table:
+    def _unused(self, wanted: str, taken: set[str], *, named: bool) -> str:
         """A repeated request gets a snapshot and an id of its own, neither used nor `taken` by the group.
 
         The cost must not grow with the session: repeated requests are numbered through.
         """
-        free = wanted = request["request_id"][0].as_py()
+        free = wanted
         while free in self.used or free in taken:
             if named:
                 raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
             free = f"{wanted}-{next(self.repeats)}"
-        return request.set_column(0, REQUESTS.schema.field(0), pa.array([free]))
+        return free
 
     def _answered(
         self, tables: dict[str, pa.Table], asked: PendingRequest, timings: tuple[Timing, ...], took: LineTimings

@@ -123,9 +123,7 @@ class ContractResolver:
         policies, terms = self.policies, self.plugins.term_names
         known = AllowedNames(rows_by(policies.mode_policies, "mode"), policies.roles.names, self.tokenizers, terms)
         resolver = RequestResolver(self.principal, self.corpus, self.grants, None, known, self.work_trees)
-        requests, failures = resolver.resolve([row], self.asked_at, self.defaults)
-        if failures.num_rows:
-            raise InputError.of_message(failures["error"][0].as_py())
+        requests = resolver.table([resolver.one(row, resolver.common(self.defaults), self.asked_at)[0]])
         inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table, "plugins": self.plugins}
         planned = build_driver().execute(list(_RESOLVED), inputs=inputs)
         bounds = planned["contract_bounds"]

@@ -91,6 +91,29 @@ class RequestResolver:
         projects = self.grants.projects(self.principal)
         return {"project": projects[0]} if len(projects) == 1 else {}
 
+    def common(self, defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The columns of rows that omit them: `DEFAULTS` and some `defaults` by field.
+
+        Raises:
+            InputError: a default is invalid.
+        """
+        return DEFAULTS | columns_of(defaults or {}, "defaults")
+
+    def one(self, row: Row, common: Mapping[str, Any], asked_at: datetime) -> tuple[dict[str, Any], bool]:
+        """A row as columns of REQUESTS, and whether it names its id; else that is the digest of its fields.
+
+        Raises:
+            InputError: the row is no valid request.
+        """
+        return self._one(_parse(row, 0, {}), common, instant(asked_at, "asked_at"))
+
+    def table(self, requests: Iterable[dict[str, Any]]) -> pa.Table:
+        """REQUESTS by request_id. Columns of plugins do not depend on the other rows: a request is stored the same alone
+        and in a batch.
+        """
+        plugins = dict.fromkeys(f"weight_{term}" for term in self.known.score_terms)
+        return REQUESTS.from_rows([plugins | one for one in sorted(requests, key=lambda one: one["request_id"])])
+
     def resolve(
         self, rows: Iterable[Row], asked_at: datetime, defaults: Mapping[str, Any] | None = None
     ) -> tuple[pa.Table, pa.Table]:
@@ -102,22 +125,20 @@ class RequestResolver:
         Raises:
             InputError: `asked_at` is naive, or a default is invalid.
         """
-        asked_at = instant(asked_at, "asked_at")
-        common = DEFAULTS | columns_of(defaults or {}, "defaults")
+        asked_at, common = instant(asked_at, "asked_at"), self.common(defaults)
         masks: dict[str, str] = {}
         parsed = [_parse(row, index, masks) for index, row in enumerate(rows)]
-        written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
         repeats: Counter[str] = Counter()
         resolved: dict[str, dict[str, Any]] = {}
         failed: dict[str, tuple[_Parsed, ScopedRetrievalError]] = {}
         nameless: list[tuple[_Parsed, ScopedRetrievalError]] = []
-        for row in parsed:
+        for row in sorted(parsed, key=lambda row: not row.given.get("request_id")):  # no digest takes a written id
             try:
                 request, named = self._one(row, common, asked_at)
                 if not named:
                     digest = request["request_id"]
                     repeats[digest] += 1
-                    request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
+                    request["request_id"] = _free_id(digest, resolved, failed, first=repeats[digest])
                 elif request["request_id"] in resolved or request["request_id"] in failed:
                     raise InputError("Expected a unique request_id, got a duplicate", at=f"{row.at}.request_id")
                 resolved[request["request_id"]] = request
@@ -129,13 +150,17 @@ class RequestResolver:
                     nameless.append((row, error))
         for failure in nameless:
             failed[_free_id(failure[0].place, resolved, failed)] = failure
-        # Columns of plugins do not depend on the other rows: a request is stored the same alone and in a batch.
-        plugins = dict.fromkeys(f"weight_{term}" for term in self.known.score_terms)
-        requests = REQUESTS.from_rows([plugins | resolved[key] for key in sorted(resolved)])
-        return requests, _failures(failed, common)
+        return self.table(resolved.values()), _failures(failed, common)
 
     def _one(self, row: _Parsed, common: Mapping[str, Any], asked_at: datetime) -> tuple[dict[str, Any], bool]:
-        """The request, and whether its row has an id."""
+        """The request, and whether its row has an id. A message may quote the start of a secret: it is masked, too."""
+        try:
+            return self._checked(row, common, asked_at)
+        except ScopedRetrievalError as error:
+            what, at, hint = (redact_text(text) for text in (error.what, error.at, error.hint))
+            raise type(error)(what, at=at, hint=hint, choices=error.choices) from None
+
+    def _checked(self, row: _Parsed, common: Mapping[str, Any], asked_at: datetime) -> tuple[dict[str, Any], bool]:
         if row.error:
             raise row.error
         _refuse_secrets(row)
@@ -143,9 +168,64 @@ class RequestResolver:
         tree, mode = (common.get(name) if name not in given else given[name] for name in ("workspace_root", "mode"))
         if tree and not mode and not (self.preset and "mode" in self.preset.fields.without):
             given = _without_secrets(handoff(tree, self.work_trees)) | given
-        commits = _Commits(self.corpus, self.grants.table)
-        request, named = _resolve(given, common, self.principal, asked_at, commits, row)
+        request = {**common, "principal": self.principal, **given}
+        if request["principal"] != self.principal:
+            request["asked_by"] = self.principal
+        for required in ("project", "purpose"):
+            if not request.get(required):
+                hint = (
+                    "name one in the request or by `--project`; `status` lists yours" if required == "project" else ""
+                )
+                raise InputError.described(f"a {required}", "none", row.place_of(required), hint=hint)
+        if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
+            raise InputError.described("a question or an anchor", "neither", row.place_of("question"))
+        named = "request_id" in request
+        request.setdefault("request_id", _digest(request))
+        request["asked_at"] = asked_at
+        request["as_of"] = self._as_of(request.get("as_of", asked_at), request, row.place_of("as_of"))
+        start, end = request.get("include_after"), request.get("exclude_after")
+        if start and end and start >= end:
+            raise InputError.described(
+                "a window that ends after it starts", "an empty one", row.place_of("exclude_after")
+            )
         return self.known.expect(request, row.place_of, row.at), named
+
+    def _as_of(self, value: datetime | str, request: Mapping[str, Any], at: str) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        found = self._commit_time(value.removeprefix("commit:"), request)
+        if found is None:
+            hint = "name a time instead"
+            raise InputError.expected("a commit that this project's corpus knows", value, at, hint=hint)
+        return instant(found, at)
+
+    def _commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
+        """When the commit was recorded, by a commit table that `index --history` keeps; `sha` may be its first digits.
+
+        A principal may know a commit if a grant of the project, at the time of asking, opens its history for any class
+        of files, regardless of the filters of the request and of rows of evidence. A commit that is unknown, ambiguous,
+        of another project or of a history that no grant opens gives the same answer: None.
+        """
+        asked = pa.schema([REQUESTS.schema.field(name) for name in _ASKED])
+        reach = active_grants_of(
+            pa.Table.from_pylist([{name: request.get(name) for name in _ASKED}], schema=asked), self.grants.table
+        )
+        commits = self.corpus.commits(request["project"])
+        sources = pc.unique(commits["source_id"])
+        count = len(sources)
+        pairs = source_pairs(
+            pa.array(np.repeat(CLASSES, count), pa.string()), pa.concat_arrays([sources] * len(CLASSES))
+        )
+        opened = np.zeros(len(pairs.source_id), dtype=bool)
+        for grant in reach.own[0]:
+            opened |= selected_pairs(grant["sources"], pairs)
+        commits = commits.filter(pc.is_in(commits["source_id"], value_set=pairs.source_id.filter(pa.array(opened))))
+        found = commits.filter(pc.starts_with(commits["version"], sha.lower()))
+        return pc.min(found["recorded_time"]).as_py() if len(pc.unique(found["version"])) == 1 else None
+
+
+_ASKED = ("principal", "asked_by", "project", "asked_at")
+"""The columns of a request that determine the applicable grants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,46 +297,9 @@ def _failures(failed: Mapping[str, tuple[_Parsed, ScopedRetrievalError]], common
     for request_id, (row, error) in failed.items():
         known = {**common, **row.given}
         kept = {name: known.get(name) or None for name in ("project", "purpose", "question")}
-        message = redact_text(str(error)).encode(errors="replace").decode()
+        message = str(error).encode(errors="replace").decode()
         rows.append({"request_id": request_id, "error": message, **kept})
     return FAILURES.from_rows(sorted(rows, key=lambda row: row["request_id"]))
-
-
-def _resolve(
-    given: dict[str, Any],
-    common: Mapping[str, Any],
-    principal: str,
-    asked_at: datetime,
-    commits: _Commits,
-    row: _Parsed,
-) -> tuple[dict[str, Any], bool]:
-    """The request, and whether its row has an id; one without gets the digest of its fields."""
-    request = {**common, "principal": principal, **given}
-    if request["principal"] != principal:
-        request["asked_by"] = principal
-    for required in ("project", "purpose"):
-        if not request.get(required):
-            hint = "name one in the request or by `--project`; `status` lists yours" if required == "project" else ""
-            raise InputError.described(f"a {required}", "none", row.place_of(required), hint=hint)
-    if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
-        raise InputError.described("a question or an anchor", "neither", row.place_of("question"))
-    named = "request_id" in request
-    request.setdefault("request_id", _digest(request))
-    request["asked_at"] = asked_at
-    request["as_of"] = _as_of(request.get("as_of", asked_at), request, commits, row.place_of("as_of"))
-    start, end = request.get("include_after"), request.get("exclude_after")
-    if start and end and start >= end:
-        raise InputError.described("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))
-    return request, named
-
-
-def _as_of(value: datetime | str, request: Mapping[str, Any], commits: _Commits, at: str) -> datetime:
-    if isinstance(value, datetime):
-        return value
-    found = commits.commit_time(value.removeprefix("commit:"), request)
-    if found is None:
-        raise InputError.expected("a commit that this project's corpus knows", value, at, hint="name a time instead")
-    return instant(found, at)
 
 
 def _digest(request: Mapping[str, Any]) -> str:
@@ -273,52 +316,3 @@ def _free_id(wanted: str, *taken: Mapping[str, object], first: int = 1) -> str:
     """The name, if taken with the first free number from 2 (or from `first`)."""
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(first))
     return next(name for name in names if not any(name in ids for ids in taken))
-
-
-_ASKED = ("principal", "asked_by", "project", "asked_at")
-"""The columns of a request that determine the applicable grants."""
-
-
-@dataclass(frozen=True)
-class _Commits:
-    """Recorded times by commit, under one table of grants, from the commit tables that `index --history` keeps.
-
-    A principal may know a commit if a grant of the project, at the time of asking, opens its history, regardless of the
-    filters of the request and of rows of evidence. A commit that is unknown, of another project or of a history that no grant
-    opens gives the same answer: None.
-    """
-
-    corpus: Corpus
-    grants: pa.Table
-
-    def commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
-        """When the commit was recorded, if a grant of the request's principal opens its history.
-
-        None if no such history contains it, or if the prefix is ambiguous.
-
-        Args:
-            sha: a commit, or the first digits of one.
-            request: columns of REQUESTS, including `asked_at`; its `as_of` is not read.
-        """
-        commits = self._opened(request)
-        found = commits.filter(pc.starts_with(commits["version"], sha.lower()))
-        if len(pc.unique(found["version"])) != 1:
-            return None
-        return pc.min(found["recorded_time"]).as_py()
-
-    def _opened(self, request: Mapping[str, Any]) -> pa.Table:
-        """The commits of the histories that grants open for any class of files."""
-        asked = pa.schema([REQUESTS.schema.field(name) for name in _ASKED])
-        reach = active_grants_of(
-            pa.Table.from_pylist([{name: request.get(name) for name in _ASKED}], schema=asked), self.grants
-        )
-        commits = self.corpus.commits(request["project"])
-        sources = pc.unique(commits["source_id"])
-        count = len(sources)
-        pairs = source_pairs(
-            pa.array(np.repeat(CLASSES, count), pa.string()), pa.concat_arrays([sources] * len(CLASSES))
-        )
-        opened = np.zeros(len(pairs.source_id), dtype=bool)
-        for grant in reach.own[0]:
-            opened |= selected_pairs(grant["sources"], pairs)
-        return commits.filter(pc.is_in(commits["source_id"], value_set=pairs.source_id.filter(pa.array(opened))))
