@@ -134,7 +134,6 @@ def test_a_run_with_weights_of_its_own_is_reproduced(story, recorded):
 
 def expect_fresh(story: Story, snapshot: str, weights: dict[str, float], fresh: Any) -> None:
     found = what_if(settings_of(story), snapshot, {"weights": weights})
-    assert found.frozen, found.recalled
     assert list(found.blocks.values()) == [fresh.block]
     for name in COMPARED:
         ours, theirs = (table.drop_columns(["request_id"]) for table in (found.tables[name], fresh.tables[name]))

@@ -1,4 +1,4 @@
-"""What-if: frozen tables give what a fresh run gives, no lane runs, and no user sees more than their current rights allow."""
+"""What-if gives what a fresh run gives at the pinned generation, and no user sees more than their current rights allow."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from audited_runs import ASKED, audited, settings_of
-from scoped_retrieval.nodes import candidate_recall
-from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
+from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, ModelError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line import driver
+from scoped_retrieval.pipeline.reading.auditing import rerun
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 from scoped_retrieval.pipeline.runs import Runs
 from stand_in_encoder import WordsByTheirStart
@@ -20,7 +19,7 @@ def world_fixture(tmp_path_factory):
     return audited(tmp_path_factory.mktemp("what-if"))
 
 
-FROZEN = [
+CHANGES = [
     {"weights": {"lexical": 0.9}},
     {"weights": {"semantic": 0.0, "recency": 0.8, "actionability": 0.0}},
     {"weights": "document-000"},
@@ -32,13 +31,15 @@ FROZEN = [
     {"output_shape": "citation-pack"},
     {"detail": "outline"},
     {"detail": "full", "max_tokens": 400},
+    {"pool_k": 3},
+    {"lane_k": 1},
+    {"role": "architect"},
 ]
 
 
-@pytest.mark.parametrize("changes", FROZEN, ids=str)
-def test_frozen_tables_give_what_a_fresh_run_gives(world, changes: dict[str, Any]):
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_it_gives_what_a_fresh_run_gives(world, changes: dict[str, Any]):
     found = what_if(settings_of(world.folder), world.ana, changes)
-    assert found.frozen, found.recalled
     with world.story.open() as retriever:
         fresh = retriever.retrieve(ASKED | changes)
     assert list(found.blocks.values()) == [fresh.block]
@@ -47,50 +48,14 @@ def test_frozen_tables_give_what_a_fresh_run_gives(world, changes: dict[str, Any
         assert ours.to_pylist() == theirs.to_pylist(), name
 
 
-def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
-    monkeypatch.setattr(driver, "_query_vectors", lambda *_: pytest.fail("a text was encoded"))
-    for recall in ("recall_symbols", "recall_newest", "recall_vectors", "recall_expansion"):
-        monkeypatch.setattr(
-            f"scoped_retrieval.nodes.candidate_recall.{recall}", lambda *_, **__: pytest.fail("a lane ran")
-        )
-    terms, looked_up = candidate_recall.recall_terms, list[str]()
-
-    def recall_terms(*inputs: Any) -> Any:
-        looked_up.append(inputs[2])
-        return terms(*inputs)
-
-    monkeypatch.setattr(candidate_recall, "recall_terms", recall_terms)
-    found = what_if(settings_of(world.folder), world.run, {"weights": {"lexical": 0.9}, "max_items": 2})
-    assert found.frozen
-    assert len(found.blocks) == 3
-    assert looked_up == [
-        "lexical"
-    ]  # the words of the question and their weights, for terms of rows; no hit comes of it
-    stored = Runs(world.folder / "runs").open(world.run)
-    for name in ("hits", "candidates"):
-        ours, theirs = (t.select(["request_id", "evidence_id"]) for t in (found.tables[name], stored.table(name)))
-        assert ours.to_pylist() == theirs.to_pylist()
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"pool_k": 3}, "another pool: terms of feedback come from its rows"),
-        ({"lane_k": 1}, "sub_queries.lane_k differs"),
-        ({"role": "architect"}, "a role has words of its own to search with"),
-    ],
-)
-def test_what_reaches_recall_runs_the_lanes_and_says_so(world, changes, reason):
-    found = what_if(settings_of(world.folder), world.ana, changes)
-    assert found.recalled == (reason,)
-    with world.story.open() as retriever:
-        assert list(found.blocks.values()) == [retriever.retrieve(ASKED | changes).block]
-
-
-def test_the_semantic_term_is_frozen_too(tmp_path):
-    world = audited(tmp_path, encoder=WordsByTheirStart())
+def test_the_encoder_of_the_run_has_to_answer(tmp_path, monkeypatch):
+    encoder = WordsByTheirStart()
+    world = audited(tmp_path, encoder=encoder)
+    monkeypatch.setattr(rerun, "encoder_of", lambda *_: None)
+    with pytest.raises(ModelError, match="Expected the encoder of the run"):
+        what_if(settings_of(tmp_path), world.ana, {"weights": {"semantic": 5.0}})
+    monkeypatch.setattr(rerun, "encoder_of", lambda *_: encoder)
     found = what_if(settings_of(tmp_path), world.ana, {"weights": {"semantic": 5.0}})
-    assert found.frozen
     with world.story.open() as retriever:
         assert list(found.blocks.values()) == [retriever.retrieve(ASKED | {"weights": {"semantic": 5.0}}).block]
 

@@ -182,9 +182,7 @@ def what_if(
     if block and len(found.blocks) == 1 and not given("json"):
         deliver(next(iter(found.blocks.values())), None)
         return
-    frozen = "frozen; ranked, packed and trimmed again as a fresh run would"
     head = [f"what if: {found.name}", f"changes: {', '.join(changes)}"]
-    head.append(f"recall: {frozen if found.frozen else 'ran again: ' + '; '.join(found.recalled)}")
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
         value,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -138,29 +138,6 @@ def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: 
     return _failed(requests, failures, captures, line)
 
 
-Freeze = Callable[[Callable[..., dict[str, pa.Table]], CorpusFrame], Mapping[str, pa.Table] | None]
-"""Returns the given tables, or None: receives a function that executes nodes, and the frame."""
-
-
-def run_frozen(requests: pa.Table, captures: pa.Table, line: Line, freeze: Freeze) -> dict[str, pa.Table] | None:
-    """The tables of the line where some of them are given: `freeze` overrides nodes, and nothing above them runs.
-
-    No text is encoded and no lane runs unless a node that is not given needs its hits. None where `freeze` returns
-    None.
-    """
-    inputs, planned = _scoped(requests.combine_chunks(), captures, line)
-    driver, frame = build_driver(), _frame_of(planned, line)
-    _plan(inputs, planned, frame)
-    inputs |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
-    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, {}, None, None)
-
-    def execute(names: Sequence[str], **tables: pa.Table) -> dict[str, pa.Table]:
-        return driver.execute(list(names), inputs=inputs, overrides={**planned, **tables})
-
-    given = freeze(execute, frame)
-    return None if given is None else _outputs(inputs, planned, planned | dict(given))
-
-
 def _frame_of(planned: Mapping[str, pa.Table], line: Line) -> CorpusFrame:
     """The part of the corpus that the contracts of a shard may reach."""
     bounds = planned["contract_bounds"]
@@ -220,7 +197,9 @@ def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[st
 def _execute(
     inputs: dict[str, Any], planned: dict[str, pa.Table], frame: CorpusFrame, line: Line, broken: Mapping[str, str]
 ) -> dict[str, pa.Table]:
-    _plan(inputs, planned, frame)
+    driver = build_driver()
+    inputs |= frame.inputs()
+    planned |= driver.execute((*WALL, *PLANNED), inputs=inputs, overrides=planned)
     with timed(ENCODING):
         inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
             planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
@@ -232,21 +211,8 @@ def _execute(
     overrides |= {"file_recall": FileRecall.concat([])} if "file" in broken else {}
     if CROSS_ENCODER in broken:
         inputs["cross_encoder"] = PairScores(None)
-    return _outputs(inputs, planned, overrides)
-
-
-def _plan(inputs: dict[str, Any], planned: dict[str, pa.Table], frame: CorpusFrame) -> None:
-    """Add the frame to the inputs, and the first wall and the plan to `planned`."""
-    inputs |= frame.inputs()
-    planned |= build_driver().execute((*WALL, *PLANNED), inputs=inputs, overrides=planned)
-
-
-def _outputs(
-    inputs: Mapping[str, Any], planned: Mapping[str, pa.Table], overrides: Mapping[str, Any]
-) -> dict[str, pa.Table]:
-    """Every table that a run stores."""
     wanted: list[Any] = [name for name in outputs() if name not in planned]
-    found = build_driver().execute(wanted, inputs=inputs, overrides=overrides)
+    found = driver.execute(wanted, inputs=inputs, overrides=overrides)
     return {
         "requests": inputs["requests"],
         "failures": FAILURES.empty(),

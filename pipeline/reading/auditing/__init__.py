@@ -2,7 +2,7 @@
 
 - `rerun`: the line of a run, at the generation that it pinned
 - `reproduce`: a run or snapshot executed again, and the first value that differs
-- `what_if`: frozen candidates under other weights, budgets or roles
+- `what_if`: the requests of a run under other weights, budgets or roles
 - `difference`: two snapshots or runs side by side
 - `export`: a snapshot as one file, which is checked alone
 - `sql`: a run's tables under DuckDB

@@ -9,7 +9,7 @@ even if every value is the same; `same` is then True and `changed` names the cod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -17,19 +17,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ....nodes.columns.keys import flat
 from ....nodes.schema import Table
 from ...config.settings import Settings
-from ...line.driver import Line, run_line
+from ...line.driver import Line
 from ...line.provenance import package_versions
 from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS, stored_tables
 from ..access import expect_auditor, open_run
 from .rerun import Recorded, line_of, policies_now
 
-__all__ = ["Reproduction", "TableDifference", "first_difference", "reproduced"]
+__all__ = ["Reproduction", "TableDifference", "changed_since", "first_difference", "reproduced"]
 
-SHARD = 512
-"""Number of requests executed at once."""
 _NOT_COMPARED = {"contracts": ("contract_id",), "snapshots": ("contract_id", "snapshot_digest")}
 """Digests over other columns, the code and the models; `changed` names those that differ."""
 
@@ -96,7 +95,9 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
     line = line_of(settings, run, policies=policies_now(settings))
     first = _compared(run, snapshot, recorded, line)
     problems = tuple(line.corpus.verify()) if first else ()
-    return Reproduction(run.run_id, recorded.captures.num_rows, first is None, first, _changed(run, line), problems)
+    return Reproduction(
+        run.run_id, recorded.captures.num_rows, first is None, first, changed_since(run, line), problems
+    )
 
 
 def first_difference(
@@ -146,24 +147,15 @@ def _spelled(key: Mapping[str, Any]) -> list[str]:
 def _compared(run: Any, snapshot: str | None, recorded: Recorded, line: Line) -> TableDifference | None:
     """The first difference over shards of the run's requests."""
     stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in VIEWS}
-    for requests, failures in _shards(recorded):
-        ids = pa.concat_arrays([part["request_id"].combine_chunks() for part in (requests, failures)])
-        captures = recorded.captures.filter(pc.is_in(recorded.captures["request_id"], ids))
-        computed = stored_tables(run_line(requests, failures, captures, line), VIEWS)
+    for tables in recorded.executed(line):
+        ids, computed = flat(tables["snapshots"]["request_id"]), stored_tables(tables, VIEWS)
         mine = {name: table.filter(pc.is_in(table["request_id"], ids)) for name, table in stored.items()}
         if found := first_difference(mine, computed):
             return found
     return None
 
 
-def _shards(recorded: Recorded) -> Iterator[tuple[pa.Table, pa.Table]]:
-    for low in range(0, recorded.requests.num_rows, SHARD):
-        yield recorded.requests.slice(low, SHARD), recorded.failures.slice(0, 0)
-    if recorded.failures.num_rows:
-        yield recorded.requests.slice(0, 0), recorded.failures
-
-
-def _changed(run: Any, line: Line) -> dict[str, tuple[str | None, str | None]]:
+def changed_since(run: Any, line: Line) -> dict[str, tuple[str | None, str | None]]:
     """The parts of the provenance, and versions of packages, that changed."""
     then, now = (
         dict(zip(table["part"].to_pylist(), table["value"].to_pylist(), strict=True))

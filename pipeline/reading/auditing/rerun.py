@@ -9,7 +9,7 @@ Note: the requests are read with their texts. A request with an erased text can 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from ...config.settings import Settings
 from ...encoders.cross_encoder import PairScores
 from ...encoders.encoder import encoder_of
 from ...engines.shards import with_counters
-from ...line.driver import Line, ordered_lanes
+from ...line.driver import Line, ordered_lanes, run_line
 from ...line.lanes import MODEL_FAULTS, lanes_off
 from ...line.provenance import provenance
 from ...line.query_vectors import QueryVectors
@@ -35,6 +35,8 @@ __all__ = ["POLICIES", "Recorded", "bm25_of", "line_of", "policies_now"]
 
 POLICIES = ("purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules")
 """The policy tables that a run stores."""
+SHARD = 512
+"""Number of requests executed at once."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,15 @@ class Recorded:
         ]
         return Recorded(*kept)
 
+    def executed(self, line: Line) -> Iterator[dict[str, pa.Table]]:
+        """The tables of the line for these requests, a shard at a time; those refused on arrival come last."""
+        for low in range(0, self.requests.num_rows, SHARD):
+            yield run_line(self.requests.slice(low, SHARD), self.failures.slice(0, 0), self.captures, line)
+        if self.failures.num_rows:
+            yield run_line(self.requests.slice(0, 0), self.failures, self.captures, line)
+
     def changed(self, columns: Mapping[str, Any]) -> Recorded:
-        """The same requests with other values in some columns, one value for all of them."""
+        """The same requests with other values in some columns, one value for all of them; without those refused on arrival."""
         requests = self.requests
         for name, value in columns.items():
             if name not in requests.column_names:  # the weight of a plugin's term that no request set
@@ -83,7 +92,7 @@ class Recorded:
             at = requests.schema.get_field_index(name)
             field = requests.schema.field(at)
             requests = requests.set_column(at, field, pa.array([value] * requests.num_rows, field.type))
-        return Recorded(requests, self.failures, self.captures)
+        return Recorded(requests, self.failures.slice(0, 0), self.captures)
 
 
 def line_of(
@@ -92,14 +101,12 @@ def line_of(
     *,
     grants: pa.Table | None = None,
     policies: Any = None,
-    models: bool = True,
 ) -> Line:
     """The line of a run over the generation that it pinned, with the current code, models and tokenizers.
 
     Args:
         grants: replace those stored with the run.
         policies: replace those stored with the run (`load_policies`).
-        models: load the encoder and cross-encoder; without them the line is for frozen tables, which need no model.
 
     Raises:
         InputError: a plugin of the run is not installed.
@@ -115,10 +122,10 @@ def line_of(
     bm25: Bm25 = bm25_of(run)
     parts = dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True))
     # A run without an encoder or cross-encoder is executed again without one.
-    encoded = models and parts.get("encoder") != "none"
+    encoded = parts.get("encoder") != "none"
     encoder = encoder_of(corpus.encoder_profile, settings.encoder_choice) if encoded else None
-    reader = settings.loaded_cross_encoder() if models and "cross_encoder" in parts else None
-    off = lanes_off(lanes, corpus.encoder_profile, encoder) if models or parts.get("encoder") == "none" else {}
+    reader = settings.loaded_cross_encoder() if "cross_encoder" in parts else None
+    off = lanes_off(lanes, corpus.encoder_profile, encoder)
     used = "semantic" in lanes and "semantic" not in off
     off |= _faults(run)
     known = {name: recorded[name] for name in ("lanes", "bm25", "plugins") if name in recorded}
@@ -133,7 +140,7 @@ def line_of(
             grants=parts["grants"],
             encoder=corpus.encoder_profile if used else None,
             settings=known,
-            cross_encoder=reader.profile if reader is not None else None if models else parts.get("cross_encoder"),
+            cross_encoder=reader.profile if reader is not None else None,
             plugins=plugins.digest,
         ),
         lanes=lanes,
