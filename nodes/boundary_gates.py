@@ -1,7 +1,7 @@
 """Boundary gates, the first wall: decides which rows recall may score, before anything is scored.
 
 Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `row_groups`, the requests that read the same rows
-with the same outcome; `gated_rows` and `reachable` per row group; and per request `admissible` and `filter_ladder`.
+with the same outcome; `reachable` per row group; and per request `admissible` and `filter_ladder`.
 
 Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the rows of those
 segments and its `project` and `owner` gates stop none; a count that depended on the other segments of the frame would
@@ -13,9 +13,10 @@ the frame, by the columns that gates read.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate
+from operator import sub
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +27,13 @@ from numpy.typing import NDArray
 from .columns.array_bytes import offsets_and_bytes
 from .columns.kept import OfTable, Recent
 from .columns.keys import flat, gathered, integers, rows_of_runs
-from .columns.ragged import starts_of
+from .columns.ragged import expand_ranges, starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
 from .scope.selectors import selected_pairs, source_pairs
 from .tables import (
     ADMISSIBLE,
     FILTER_LADDER,
-    GATED_ROWS,
     REACHABLE,
     SCOPE_GROUPS,
     Admissible,
@@ -41,12 +41,11 @@ from .tables import (
     Contracts,
     Evidence,
     FilterLadder,
-    GatedRows,
     Reachable,
     ScopeGroups,
     Segments,
 )
-from .walls.first_wall import CONTRACT_COLUMNS, SegmentColumns, columns_of_frame, first_stops
+from .walls.first_wall import CONTRACT_COLUMNS, SegmentColumns, columns_of_frame, first_stops, rows_of_groups
 from .walls.gates import GATES, NUMBER
 from .walls.time_gates import Moments, time_codes
 
@@ -71,14 +70,14 @@ def row_groups(
 
     For example, branches that no row names separate requests but not rows. Numbers mean nothing outside their shard.
     """
-    scopes, of_request = _scopes(contracts, contract_bounds)
+    scopes, of_request = _scopes_of(contracts, contract_bounds)
     groups = np.append(_gated(scopes, evidence, segments, row_index, plugins).group, -1)
     return SCOPE_GROUPS.build(
         {"request_id": contracts["request_id"], "scope_group": groups[of_request].astype(np.int32)}
     )
 
 
-def gated_rows(
+def reachable(
     row_groups: ScopeGroups,
     contracts: Contracts,
     contract_bounds: ContractBounds,
@@ -86,14 +85,13 @@ def gated_rows(
     segments: Segments,
     row_index: RowIndex,
     plugins: Plugins = NO_PLUGINS,
-) -> GatedRows:
-    """Every segment each row group reads, by group and row, with the first gate other than time that stops each row."""
-    group = integers(row_groups["scope_group"])
-    numbers, first = np.unique(group, return_index=True)
+) -> Reachable:
+    """The rows that pass every access gate, by row group, with the visibility gate that withholds each."""
+    numbers, first = np.unique(integers(row_groups["scope_group"]), return_index=True)
     one = contracts.take(pa.array(first[numbers >= 0]))
     owned = pc.is_in(contract_bounds["request_id"], value_set=flat(one["request_id"]))
-    scopes, _ = _scopes(one, contract_bounds.filter(owned))
-    return _gated(scopes, evidence, segments, row_index, plugins).rows
+    scopes, _ = _scopes_of(one, contract_bounds.filter(owned))
+    return _gated(scopes, evidence, segments, row_index, plugins).reachable
 
 
 class _Scope(NamedTuple):
@@ -107,11 +105,11 @@ class _Scope(NamedTuple):
 class _Gated(NamedTuple):
     """The outcome of some scopes, and the row group of each."""
 
-    rows: pa.Table
+    reachable: pa.Table
     group: NDArray[np.int64]
 
 
-def _scopes(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[_Scope], NDArray[np.int64]]:
+def _scopes_of(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[_Scope], NDArray[np.int64]]:
     """The distinct scopes of requests that are not denied, and the scope of each request; -1 = denied."""
     bounds = rows_of_runs(contract_bounds.drop_columns(["rule_id"]), "request_id")
     instants = zip(*(micros(contracts[name], null).tolist() for name, null in _CLOCK.items()), strict=True)
@@ -133,76 +131,49 @@ def _scopes(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[_Scope
 def _gated(
     scopes: Sequence[_Scope], evidence: pa.Table, segments: pa.Table, row_index: RowIndex, plugins: Plugins
 ) -> _Gated:
-    frame = columns_of_frame(evidence)
-
     def gate() -> _Gated:
-        spans, listed = _spans(segments), list[tuple[int, int, Codes]]()
-        known: dict[tuple[Any, ...], int] = {}
-        group = []
-        for contract, bounds, instant in scopes:
-            parts = []
-            for span in spans:
-                if opening := [bound for bound in bounds if _opens(bound, span)]:
-                    start, segment = span["row_start"], frame.of(span["row_start"], span["row_end"])
-                    codes = first_stops(segment, contract, opening)
-                    parts.append((start, segment, plugins.order.stopped(codes, evidence, start, contract)))
-            if instant is not None:
-                _shadow(parts, contract["workspace_root"], instant, row_index)
-            outcome = tuple((start, hashlib.sha256(codes).digest()) for start, _, codes in parts)
-            if outcome not in known:
-                known[outcome] = len(known)
-                listed += [(known[outcome], start, codes) for start, _, codes in parts]
-            group.append(known[outcome])
-        return _Gated(_table_of(listed), np.array(group, dtype=np.int64))
+        known: dict[tuple[tuple[int, bytes], ...], int] = {}
+        group, found = list[int](), list[Sequence[NDArray[Any]]]()
+        for scope in scopes:
+            stops = _gate_stops(scope, evidence, segments, row_index, plugins)
+            outcome = tuple((start, hashlib.sha256(codes.data).digest()) for start, codes in stops)
+            group.append(known.setdefault(outcome, len(known)))
+            if group[-1] == len(found):
+                found.append(_reached(stops, plugins))
+        rows, withheld, left = zip(*found, strict=True) if found else ((), (), ())
+        reachable = REACHABLE.build(
+            {"scope_group": range(len(found)), "rows": rows, "withheld_by": withheld, "left": left}, rows=len(found)
+        )
+        return _Gated(reachable, np.array(group, dtype=np.int64))
 
-    return frame.outcomes.get((repr(scopes), plugins.order), gate)
+    return columns_of_frame(evidence).outcomes.get((repr(scopes), plugins.order), gate)
 
 
-def _table_of(listed: Sequence[tuple[int, int, Codes]]) -> pa.Table:
-    lists = [codes for _, _, codes in listed]
-    offsets = pa.array(starts_of(np.array([len(codes) for codes in lists], dtype=np.int64)))
-    codes = np.concatenate([*lists, np.empty(0, dtype=np.int8)])
-    return GATED_ROWS.build(
-        {
-            "scope_group": np.array([group for group, _, _ in listed], dtype=np.int32),
-            "row_start": np.array([start for _, start, _ in listed], dtype=np.int64),
-            "stopped_by": pa.LargeListArray.from_arrays(offsets, pa.array(codes)),
-        }
+def _gate_stops(
+    scope: _Scope, evidence: pa.Table, segments: pa.Table, row_index: RowIndex, plugins: Plugins = NO_PLUGINS
+) -> list[tuple[int, Codes]]:
+    """The first row of each segment that a scope reads, and the first gate other than time that stops each of its rows."""
+    frame, parts = columns_of_frame(evidence), list[tuple[int, SegmentColumns, Codes]]()
+    for span in _spans(segments):
+        if opening := [bound for bound in scope.bounds if _opens(bound, span)]:
+            start, segment = span["row_start"], frame.of(span["row_start"], span["row_end"])
+            codes = first_stops(segment, scope.contract, opening)
+            parts.append((start, segment, plugins.order.stopped(codes, evidence, start, scope.contract)))
+    if scope.instant is not None:
+        _shadow(parts, scope.contract["workspace_root"], scope.instant, row_index)
+    return [(start, codes) for start, _, codes in parts]
+
+
+def _reached(stops: Sequence[tuple[int, Codes]], plugins: Plugins) -> Sequence[NDArray[Any]]:
+    """A scope's row of REACHABLE."""
+    order, none = plugins.order, np.empty(0, dtype=np.int8)
+    codes = np.concatenate([none, *(codes for _, codes in stops)])
+    rows = expand_ranges(
+        *(np.array(each, np.int64) for each in ([start for start, _ in stops], [len(c) for _, c in stops]))
     )
-
-
-def reachable(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> Reachable:
-    """The rows that pass every access gate, by row group and row, with the visibility gate that withholds each."""
-    return _reachable(gated_rows, plugins)
-
-
-@OfTable
-def _reachable(gated_rows: pa.Table, plugins: Plugins) -> pa.Table:
-    passes = plugins.order.passes_access
-    count = int(sum(np.count_nonzero(passes(codes)) for _, _, codes in _listed(gated_rows)))
-    group, row, withheld = (np.empty(count, dtype=dtype) for dtype in (np.int32, np.int64, np.int32))
-    low = 0
-    for number, start, codes in _listed(gated_rows):
-        local = np.flatnonzero(passes(codes))
-        part = slice(low, low + len(local))
-        group[part], row[part], withheld[part] = number, local + start, codes[local]
-        low += len(local)
-    return REACHABLE.build({"scope_group": group, "row": row, "withheld_by": withheld})
-
-
-@OfTable
-def _timeless_ladder(gated_rows: pa.Table, plugins: Plugins) -> dict[int, tuple[list[int], list[int]]]:
-    """Rows considered and admitted by each access and visibility gate, by row group."""
-    stopped: dict[int, NDArray[np.int64]] = {}
-    for number, _, codes in _listed(gated_rows):
-        counts = np.bincount(codes, minlength=plugins.order.most + 1)
-        stopped[number] = stopped[number] + counts if number in stopped else counts
-    found = {}
-    for number, counts in stopped.items():
-        by_gate = counts[plugins.order.timeless]
-        admitted = counts.sum() - by_gate.cumsum()
-        found[number] = (admitted + by_gate).tolist(), admitted.tolist()
-    return found
+    passed = np.flatnonzero(order.passes_access(codes))
+    stopped = np.bincount(codes, minlength=order.most + 1)[order.timeless]
+    return rows[passed], codes[passed], len(codes) - starts_of(stopped)
 
 
 class _Moment:
@@ -251,13 +222,11 @@ class _Visible:
 
 @OfTable
 def _visible(reachable: pa.Table, evidence: pa.Table, row_index: RowIndex) -> dict[int, _Visible]:
-    """The scope of each row group; -1, as any other that reaches no row, is empty."""
-    group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
-    bounds = np.searchsorted(group, np.arange(int(group.max(initial=-1)) + 2))
+    """The scope of each row group; -1 is empty."""
     found = {-1: _Visible(np.empty(0, np.int64), 0, evidence, row_index)}
-    for number, (low, high) in enumerate(pairwise(bounds)):
-        shown = row[low:high][withheld[low:high] == 0]
-        found[number] = _Visible(shown, high - low - len(shown), evidence, row_index)
+    for number, (rows, withheld) in enumerate(rows_of_groups(reachable)):
+        shown = rows[~withheld]
+        found[number] = _Visible(shown, len(rows) - len(shown), evidence, row_index)
     return found
 
 
@@ -272,7 +241,7 @@ def _moments(
     for one in zip(
         row_groups["scope_group"].to_pylist(), *clock, contracts["include_deleted"].to_pylist(), strict=True
     ):
-        scope = visible[one[0]] if one[0] in visible else visible[-1]
+        scope = visible[one[0]]
         if one not in known:
             known[one] = scope.at(*one[1:])
         found.append((one[0], scope.reached, known[one]))
@@ -306,27 +275,20 @@ def filter_ladder(
     contracts: Contracts,
     row_groups: ScopeGroups,
     reachable: Reachable,
-    gated_rows: GatedRows,
     evidence: Evidence,
     row_index: RowIndex,
     plugins: Plugins = NO_PLUGINS,
 ) -> FilterLadder:
     """Rows considered and admitted by every gate, by request id and gate order; a denied request has no ladder."""
-    gates, timeless = plugins.order.gates, _timeless_ladder(gated_rows, plugins)
-    nothing = [0] * (len(gates) - len(_TIME))
+    gates, left = plugins.order.gates, reachable["left"].to_pylist()
     considered, admitted, of_request = list[int](), list[int](), list[int]()
     for at, (group, _, moment) in enumerate(_moments(contracts, row_groups, reachable, evidence, row_index)):
         if group < 0:
             continue
         of_request += [at] * len(gates)
-        before, after = timeless.get(group, (nothing, nothing))
-        considered += before
-        admitted += after
-        left = after[-1]
-        for stopped in moment.stopped:
-            considered.append(left)
-            left -= stopped
-            admitted.append(left)
+        before, later = left[group], [*accumulate(moment.stopped, sub, initial=left[group][-1])]
+        considered += before[:-1] + later[:-1]
+        admitted += before[1:] + later[1:]
     return FILTER_LADDER.build(
         {
             "request_id": contracts["request_id"].take(pa.array(of_request, pa.int64())),
@@ -382,12 +344,3 @@ def _lines(ids: pa.ChunkedArray) -> pa.Array:
     return pc.binary_join_element_wise(
         flat(ids).cast(pa.large_string()), *(pa.scalar(t, pa.large_string()) for t in ("\n", ""))
     )
-
-
-def _listed(gated_rows: pa.Table) -> Iterator[tuple[int, int, Codes]]:
-    """Row group, first row and outcome of every segment."""
-    group, start = gated_rows["scope_group"].to_pylist(), gated_rows["row_start"].to_pylist()
-    lists = flat(gated_rows["stopped_by"])
-    codes, offsets = lists.values.to_numpy(), lists.offsets.to_numpy()
-    for number, first, (low, high) in zip(group, start, pairwise(offsets.tolist()), strict=True):
-        yield number, first, codes[low:high]

@@ -26,6 +26,7 @@ from .tables import (
     SessionEvents,
     SessionTexts,
 )
+from .walls.first_wall import rows_of_groups
 from .walls.time_gates import clocks
 
 EVENTS = 3
@@ -49,11 +50,12 @@ def session_events(
     events = np.flatnonzero(session >= 0)
     events = events[among(gathered(evidence["evidence_kind"], events), OBSERVED)]
     group = integers(row_groups["scope_group"])[positions(contracts["request_id"], row_groups["request_id"])]
-    admitted = _admitted(reachable, {*group[asked >= 0].tolist()})
+    reached = rows_of_groups(reachable)
     clock, requests, rows = clocks(contracts), list[int](), list[int]()
     for number in np.flatnonzero((asked >= 0) & (group >= 0)).tolist():
         own = events[session[events] == asked[number]]
-        own = own[places_of(own, admitted[group[number]]) >= 0]
+        reachable_rows, withheld = reached[group[number]]
+        own = own[places_of(own, reachable_rows[~withheld]) >= 0]
         passes, placement = clock.judge(row_index, np.full(len(own), number), own)
         own, happened = own[passes], row_index.happened_at(own, placement)[passes]
         newest = own[np.lexsort((row_index.id_rank[own], -happened))][:EVENTS].tolist()
@@ -74,11 +76,3 @@ def session_texts(session_events: SessionEvents, evidence: Evidence) -> SessionT
     """The texts of the events, in their order; a run stores only the anchors found in them."""
     text = pc.utf8_slice_codeunits(gathered(evidence["text"], session_events["row"]), 0, CHARACTERS)
     return SESSION_TEXTS.build({**{name: session_events[name] for name in ("request_id", "rank")}, "text": text})
-
-
-def _admitted(reachable: pa.Table, groups: set[int]) -> dict[int, Int]:
-    """The frame rows that pass every gate but the clock, ascending, by row group."""
-    group, row = integers(reachable["scope_group"]), integers(reachable["row"])
-    open_ = integers(reachable["withheld_by"]) == 0
-    bounds = {number: group.searchsorted([number, number + 1]) for number in groups}
-    return {number: row[low:high][open_[low:high]] for number, (low, high) in bounds.items()}

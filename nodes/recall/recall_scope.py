@@ -33,6 +33,7 @@ from ..columns.ragged import slabs, spread, starts_of
 from ..frames import OPEN_START, PostingIndex, RowIndex, SegmentPostings, key_hashes, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 from ..text.references import References
+from ..walls.first_wall import rows_of_groups
 from ..walls.time_gates import ContractClock, Moments, distinct_clocks
 
 Int = NDArray[np.int64]
@@ -51,10 +52,6 @@ MERGED_AFTER = 1.0
 """Look-ups, per key of a scope's segments, after which its lists are merged: they then have cost as much as this does."""
 
 
-_columns_of = OfTable[tuple[Int, Int, Bool]](
-    lambda rows: (integers(rows["scope_group"]), integers(rows["row"]), integers(rows["withheld_by"]) != 0)
-)
-"""Group, frame row and whether it is withheld, of REACHABLE."""
 _values_of = OfTable[dict[Hashable, Any]](lambda _: {})
 """Values that follow from the rows of scopes alone, for all requests that reach the same rows."""
 
@@ -183,16 +180,16 @@ class RecallTables:
     def _groups(self) -> list[tuple[int, Int, Bool, Int, Int]]:
         """The number, rows, withheld rows, segments and sub-queries of each group that has rows and sub-queries."""
         group = self.group[self.sub_request] if len(self.group) else self.sub_request
-        groups, rows, withheld = _columns_of(self.reachable)
+        reached = rows_of_groups(self.reachable)
         starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])
         order = group.argsort(kind="stable")[np.count_nonzero(group < 0) :]
         found = []
         for low, high in pairwise([*first_of_runs(group[order]).tolist(), len(order)]):
             number = int(group[order[low]])
-            own = slice(*groups.searchsorted([number, number + 1]).tolist())
-            if own.start < own.stop:
-                held = (rows[own].searchsorted(starts) < rows[own].searchsorted(ends)).nonzero()[0]
-                found.append((number, rows[own], withheld[own], held, order[low:high]))
+            rows, withheld = reached[number]
+            if len(rows):
+                held = (rows.searchsorted(starts) < rows.searchsorted(ends)).nonzero()[0]
+                found.append((number, rows, withheld, held, order[low:high]))
         return found
 
     def scope_groups(self, lane: str | None) -> Iterator[ScopeGroup]:

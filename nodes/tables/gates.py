@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import caller, int8s, int32, int64, string, strings, table
+from ..schema import caller, int8s, int32, int64, int64s, string, strings, table
 
 SCOPE_GROUPS = table(
     "scope_groups",
@@ -13,24 +13,15 @@ SCOPE_GROUPS = table(
     scope_group=int32("dense group number inside the shard; -1 = denied"),
 )
 
-GATED_ROWS = table(
-    "gated_rows",
-    key=("scope_group", "row_start"),
-    order=("scope_group", "row_start"),
-    doc="Every segment a row group reads, with the first access or visibility gate that stops each of its rows.",
-    scope_group=int32("the group"),
-    row_start=int64("first frame row of the segment"),
-    stopped_by=int8s("per row of the segment: 0 = passes them all, else the gate's number in `gates.GATES`"),
-)
-
 REACHABLE = table(
     "reachable",
-    key=("scope_group", "row"),
-    order=("scope_group", "row"),
-    doc="Frame rows that pass every access gate, per scope group, with the first visibility gate that withholds each.",
-    scope_group=int32("the group"),
-    row=int64("frame row"),
-    withheld_by=int32("0 = passes every visibility gate, else the gate's number in `gates.GATES`"),
+    key=("scope_group",),
+    order=("scope_group",),
+    doc="What each row group reads; access gates leave no trace but counts.",
+    scope_group=int32("the group, from 0"),
+    rows=int64s("frame rows that pass every access gate, ascending"),
+    withheld_by=int8s("of each: 0 = passes every visibility gate, else the gate's number in `gates.GATES`"),
+    left=int64s("rows of its segments before each gate but those of time, in their order, and after the last"),
 )
 
 ADMISSIBLE = table(
@@ -61,7 +52,6 @@ FILTER_LADDER = table(
 )
 
 ScopeGroups = SCOPE_GROUPS.annotation
-GatedRows = GATED_ROWS.annotation
 Reachable = REACHABLE.annotation
 Admissible = ADMISSIBLE.annotation
 FilterLadder = FILTER_LADDER.annotation

@@ -56,7 +56,7 @@ STEPS = (
 SCOPED = ("contracts", "contract_bounds")
 """Nodes that need no corpus: they run first, and determine the part of it that is opened."""
 
-WALL = ("row_groups", "gated_rows", "reachable", "admissible")
+WALL = ("row_groups", "reachable", "admissible")
 """Nodes that determine the rows each request may see; events of its session and rows with vectors are read through
 them."""
 

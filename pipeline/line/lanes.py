@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.keys import integers
 from ...nodes.errors import DECLARE, ModelError
-from ...nodes.frames import RowIndex
+from ...nodes.frames import RowIndex, segments_of
 from ...nodes.tables import LANE_STATES
+from ...nodes.walls.first_wall import rows_of_groups
 from ...nodes.walls.time_gates import distinct_clocks
 from ..corpus import CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER
@@ -90,16 +91,16 @@ def vector_states(
     if encoded.all() or not encoded.any():
         nothing = np.zeros(len(some), dtype=bool)
         return (some, nothing) if encoded.any() else (nothing, some)
-    shown = np.flatnonzero(integers(reachable["withheld_by"]) == 0)
-    row, owner = integers(reachable["row"])[shown], integers(reachable["scope_group"])[shown]
-    has = encoded[np.searchsorted(integers(segments["row_start"]), row, side="right") - 1]
+    starts, reached = integers(segments["row_start"]), rows_of_groups(reachable)
     clock, of_request = distinct_clocks(contracts)
     found: dict[tuple[int, int], tuple[bool, bool]] = {}
     asked = [*zip(row_groups["scope_group"].to_pylist(), of_request.tolist(), strict=True)]
     for group, at in dict.fromkeys(asked):
-        own = slice(*np.searchsorted(owner, (group, group + 1)))
-        passes = clock.grid(row_index, np.array([at]), row[own])[0]
-        found[group, at] = bool((passes & has[own]).any()), bool((passes & ~has[own]).any())
+        rows, withheld = reached[group] if group >= 0 else (starts[:0], encoded[:0])
+        passes = rows[~withheld]
+        passes = passes[clock.grid(row_index, np.array([at]), passes)[0]]
+        has = encoded[segments_of(passes, starts)]
+        found[group, at] = bool(has.any()), not has.all()
     with_vector, without = zip(*(found[one] for one in asked), strict=True)
     return np.array(with_vector), np.array(without)
 

@@ -184,12 +184,13 @@ def asked(world: Mapping[str, Any], requests: Sequence[Row], *, chunk: int | Non
     )
     scopes = list(dict.fromkeys(tuple(r["projects"]) for r in requests))
     rows = world["rows"]
-    reachable = [
-        {"scope_group": group, "row": at, "withheld_by": row.get("withheld_by", 0)}
-        for group, projects in enumerate(scopes)
-        for at, row in enumerate(rows)
-        if row.get("project", "shop") in projects and not row.get("foreign")
-    ]
+    reachable = []
+    for group, projects in enumerate(scopes):
+        reached = [
+            at for at, row in enumerate(rows) if row.get("project", "shop") in projects and not row.get("foreign")
+        ]
+        withheld = [rows[at].get("withheld_by", 0) for at in reached]
+        reachable.append({"scope_group": group, "rows": reached, "withheld_by": withheld, "left": []})
     contracts, full, groups, counted = [], [], [], []
     for request in requests:
         contracts.append(_contract(request))

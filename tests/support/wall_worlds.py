@@ -228,12 +228,3 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         for name in ("namespace", "branch", "test_suite")
     }  # fmt: skip
     return next((gate.number for gate in GATES if not rules.get(gate.name, True)), None)
-
-
-def outcomes(gated: pa.Table) -> dict[tuple[int, int], int]:
-    """The gate that stops each (row group, frame row), 0 where none does."""
-    return {
-        (row["scope_group"], row["row_start"] + n): code
-        for row in gated.to_pylist()
-        for n, code in enumerate(row["stopped_by"])
-    }

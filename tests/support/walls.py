@@ -14,7 +14,6 @@ from scoped_retrieval.nodes.tables import (
     CANDIDATES,
     EVIDENCE,
     FILTER_LADDER,
-    GATED_ROWS,
     GRANTS,
     PLACEMENTS,
     REACHABLE,
@@ -24,7 +23,7 @@ from scoped_retrieval.nodes.tables import (
     VERDICTS,
 )
 from scoped_retrieval.nodes.walls.gates import GATES
-from wall_worlds import DAY, GRANT, NOON, REQUEST, ROW, contract_bounds_of, contracts_of, outcomes
+from wall_worlds import DAY, GRANT, NOON, REQUEST, ROW, contract_bounds_of, contracts_of
 
 
 def requests_of(*changes: dict) -> pa.Table:
@@ -79,19 +78,20 @@ def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int
     of = world_of(rows, requests, grants, chunks)
     read, shown = (of.evidence, of.segments, of.row_index), (of.evidence, of.row_index)
     of.groups = SCOPE_GROUPS.check(boundary_gates.row_groups(of.contracts, of.bounds, *read))
-    of.gated = GATED_ROWS.check(boundary_gates.gated_rows(of.groups, of.contracts, of.bounds, *read))
-    of.reachable = REACHABLE.check(boundary_gates.reachable(of.gated))
+    of.reachable = REACHABLE.check(boundary_gates.reachable(of.groups, of.contracts, of.bounds, *read))
     of.admissible = ADMISSIBLE.check(boundary_gates.admissible(of.contracts, of.groups, of.reachable, *shown))
-    ladder = boundary_gates.filter_ladder(of.contracts, of.groups, of.reachable, of.gated, *shown)
+    ladder = boundary_gates.filter_ladder(of.contracts, of.groups, of.reachable, *shown)
     of.ladder = FILTER_LADDER.check(ladder)
     return of
 
 
 def stops(walled: SimpleNamespace, request: int = 0) -> dict[int, str | None]:
     """Per opened row, by its place in the test's list: the gate but for time that stops it for a request."""
-    group = walled.groups["scope_group"][request].as_py()
-    found = {row: code for (of, row), code in outcomes(walled.gated).items() if of == group}
-    return {walled.n[row]: GATES[code - 1].name if code else None for row, code in found.items()}
+    scopes, of_request = boundary_gates._scopes_of(walled.contracts, walled.bounds)
+    frame = walled.evidence, walled.segments, walled.row_index
+    found = boundary_gates._gate_stops(scopes[of_request[request]], *frame)
+    every = [(start + n, int(code)) for start, codes in found for n, code in enumerate(codes)]
+    return {walled.n[row]: GATES[code - 1].name if code else None for row, code in every}
 
 
 def judged(world: SimpleNamespace) -> pa.Table:
