@@ -10,27 +10,27 @@ projects as ana, so the printed commands reproduce what the demo showed.
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ..nodes.errors import InputError
 from .asking.opening import open_retriever
-from .config.grants import write_starter_grants
 from .config.opening import adopt, corpus_of
-from .config.settings import PROJECT_FILE, Settings, SettingValue, load_settings
+from .config.settings import PROJECT_FILE, Settings, load_settings
 from .contracts.why import refusals
 from .indexing.following import IndexRequest
 from .indexing.importing import index_into
-from .indexing.report import IndexReport
-from .progress import counted
+from .progress import Say, counted
+from .requests.files import read_requests
 from .runs import Runs, replay
 from .servers.renderings import rendered
 from .views.xray import Rows, rows_of
@@ -47,12 +47,27 @@ project = "shop"
 SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
 """The time as of which the sample is indexed: between the failing run and the questions."""
 SHOP, BILLING = "shop", "billing"
-ASKS, ASKS_IN_BILLING = "ana", "bo"
+ASKS = "ana"
+RECORDS = {
+    SHOP: (
+        ("sessions", "sessions.jsonl"),
+        ("memory", "memory.jsonl"),
+        ("artifacts", "artifacts"),
+        ("decisions", "decisions"),
+        ("preferences", "preferences.jsonl"),
+        ("standards", "standards"),
+        ("external", "external"),
+        ("evidence", "rules.jsonl"),
+        ("evidence", "records.jsonl"),
+    ),
+    BILLING: (("evidence", "rules.jsonl"),),
+}
+"""What a project has besides its work tree."""
+ASKERS = {SHOP: ASKS, BILLING: "bo"}
+"""Who indexes each project."""
 OPENED_UP = "1-fix-test"
 ASKED, REFUSED = "4-rule-today", "6-twin"
 """The same question in a project that ana may query and in one that she may not."""
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -63,22 +78,17 @@ class Demonstration:
 
     folder: Path
     run_id: str
-    requests: Sequence[Mapping[str, Any]]
     rows: Mapping[str, Rows]
     opened: str
-    asked: str
     report: Path
     twin: Sequence[Mapping[str, Any]]
-    indexed: Sequence[Mapping[str, Any]]
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        found = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("requests", "rows")
-        }
         statuses = {request: rows["snapshots"][0]["status"] for request, rows in self.rows.items()}
-        return found | {"seconds": round(self.seconds, 2), "statuses": statuses}
+        found = {name: value for name, value in vars(self).items() if name != "rows"}
+        return found | {"statuses": statuses}
 
     def screen(self) -> str:
         """One screen: a question, its block, its refused twin, where to look next and the report."""
@@ -87,9 +97,10 @@ class Demonstration:
         same = next((t for t in self.twin if t["path"].endswith("default-role.md")), self.twin[0])
         looks = (
             (f"show {self.opened} --as xray", "why each item is there"),
-            (f"what-if {self.asked} --set max_tokens=600", "with a larger budget"),
+            (f"what-if {question['snapshots'][0]['snapshot_id']} --set max_tokens=600", "with a larger budget"),
             (f"show {self.run_id} --as html -o run.html", "the whole run"),
         )
+        script = Path(sys.executable).with_name("scoped-retrieval")  # callable from any folder
         return "\n".join(
             (
                 f'In project shop, ana asks: "{question["requests"][0]["question"]}"',
@@ -102,7 +113,7 @@ class Demonstration:
                 f"  {same['path']}: gate {same['decided_by']}, {same['reason_code']}",
                 "",
                 f"Look next: cd {self.folder}",
-                f"           {_command()} ...",
+                f"           {script if script.exists() else script.name} ...",
                 *(f"  {command:<64} {what}" for command, what in looks),
                 "",
                 f"{counted(len(self.rows), 'request')} answered, {self.seconds:.0f} s in all. The failing test of the sample as a report:",
@@ -132,84 +143,42 @@ def run_demo(
     started = time.perf_counter()
     folder = _fresh(folder)
     sample = Path(str(resources.files(f"{__name__.rpartition('.pipeline')[0]}.data"))) / "demo"
-    settings = _settings(folder, ASKS)
-    reports = [_index_shop(settings, sample, semantic, progress), _index_billing(folder, sample, semantic, progress)]
-    settings.grants_path.write_text(_grants(sample / "grants.yaml"), encoding="utf-8")
-    requests = _lines(sample / "requests.jsonl")
-    for report in reports:
-        say(f"indexed {report.project}: {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
-        write_starter_grants(settings.grants_path, _local_user(), report.project)
-
+    for project, records in RECORDS.items():
+        of = sample / project
+        read = tuple((kind, of / name) for kind, name in records)
+        request = IndexRequest(paths=(of / "work_tree",), source=project, read=read, semantic=semantic)
+        settings = _settings(folder, ASKERS[project], project)
+        report = index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)
+        say(f"indexed {project}: {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
+    settings, user = _settings(folder, ASKS), load_settings().principal
+    grants = yaml.safe_load((sample / "grants.yaml").read_text(encoding="utf-8"))
+    grants["principals"].setdefault(user, {"projects": [*RECORDS], "audit": True})
+    settings.grants_path.write_text(yaml.safe_dump(grants), encoding="utf-8")
     with open_retriever(settings) as retriever:
-        summary = retriever.run(requests, progress=progress)
+        summary = retriever.run(read_requests(sample / "requests.jsonl"), progress=progress)
     adopt(settings, "corpus", "runs")
     say(f"ran {counted(summary.snapshots, 'request')} in {summary.seconds:.1f} s")
     run = Runs(settings["runs"], create=False).open(summary.run_id)
     by_request = {row["request_id"]: row["snapshot_id"] for row in run.snapshots.to_pylist()}
     opened = by_request[OPENED_UP]
-    report_file = folder / "report.html"
-    report_file.write_text(rendered(_settings(folder, _local_user()), opened, "html").text, encoding="utf-8")
+    page = folder / "report.html"
+    page.write_text(rendered(_settings(folder, user), opened, "html").text, encoding="utf-8")
     contracts, bounds = (run.table(name, snapshot_id=opened) for name in ("contracts", "contract_bounds"))
     return Demonstration(
         folder=folder,
         run_id=run.run_id,
-        requests=requests,
         rows={request: rows_of(replay(run, by_request[request]).tables) for request in sorted(by_request)},
         opened=opened,
-        asked=by_request[ASKED],
-        report=report_file,
+        report=page,
         twin=[row for row in refusals(contracts, bounds, corpus_of(settings).frame([BILLING])) if row["path"]],
-        indexed=[report.as_dict() for report in reports],
-        seconds=time.perf_counter() - started,
+        seconds=round(time.perf_counter() - started, 2),
     )
 
 
-def _index_shop(settings: Settings, sample: Path, semantic: bool, progress: bool) -> IndexReport:
-    shop = sample / SHOP
-    request = IndexRequest(
-        paths=(shop / "work_tree",),
-        source=SHOP,
-        read=(
-            ("sessions", shop / "sessions.jsonl"),
-            ("memory", shop / "memory.jsonl"),
-            ("artifacts", shop / "artifacts"),
-            ("decisions", shop / "decisions"),
-            ("preferences", shop / "preferences.jsonl"),
-            ("standards", shop / "standards"),
-            ("external", shop / "external"),
-            ("evidence", shop / "rules.jsonl"),
-            ("evidence", shop / "records.jsonl"),
-        ),
-        semantic=semantic,
-    )
-    return index_into(_in(settings, SHOP), request, now=SAMPLE_TIME, progress=progress, grant=False)
-
-
-def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -> IndexReport:
-    billing = sample / BILLING
-    request = IndexRequest(
-        paths=(billing / "work_tree",), source=BILLING, read=(("evidence", billing / "rules.jsonl"),), semantic=semantic
-    )
-    settings = _in(_settings(folder, ASKS_IN_BILLING), BILLING)
-    return index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)
-
-
-def _settings(folder: Path, principal: str) -> Settings:
+def _settings(folder: Path, principal: str, project: str | None = None) -> Settings:
     """Settings of the demo alone, independent of the user's files and environment."""
-    return load_settings(
-        {
-            "corpus": folder / "corpus",
-            "runs": folder / "runs",
-            "principal": principal,
-        },
-        cwd=folder,
-        environ={},
-        user=folder / "no-user-file",
-    )
-
-
-def _in(settings: Settings, project: str) -> Settings:
-    return Settings(dict(settings.values) | {"project": SettingValue(project, "demo")})
+    flags = {"corpus": folder / "corpus", "runs": folder / "runs", "principal": principal, "project": project}
+    return load_settings(flags, cwd=folder, environ={}, user=folder / "no-user-file")
 
 
 def _fresh(folder: Path) -> Path:
@@ -225,24 +194,3 @@ def _fresh(folder: Path) -> Path:
     (folder / MARKER).touch()
     (folder / PROJECT_FILE).write_text(PROJECT_SETTINGS, encoding="utf-8")
     return folder
-
-
-def _command() -> str:
-    """The console script of this installation, callable from any folder."""
-    beside = Path(sys.executable).with_name("scoped-retrieval")
-    return str(beside) if beside.exists() else "scoped-retrieval"
-
-
-def _grants(sample: Path) -> str:
-    """The sample's grants, plus the local user as a second auditor."""
-    text, user = sample.read_text(encoding="utf-8"), _local_user()
-    named = user in (ASKS, ASKS_IN_BILLING)
-    return text if named else f"{text}  {json.dumps(user)}: {{projects: [{SHOP}], audit: true}}\n"
-
-
-def _local_user() -> str:
-    return load_settings().principal
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
