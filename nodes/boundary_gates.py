@@ -28,7 +28,7 @@ from .columns.array_bytes import offsets_and_bytes
 from .columns.kept import OfTable, Recent
 from .columns.keys import flat, gathered, integers, rows_of_runs
 from .columns.ragged import expand_ranges, starts_of
-from .frames import OPEN_END, OPEN_START, RowIndex, micros
+from .frames import OPEN_END, OPEN_START, RowIndex, VectorIndex, micros
 from .plugins import NO_PLUGINS, Plugins
 from .scope.selectors import selected_pairs, source_pairs
 from .tables import (
@@ -183,6 +183,7 @@ class _Moment:
         self._scope, self._passed = scope, codes == 0
         self.rows = int(np.count_nonzero(self._passed))
         self.length = int(scope.length[self._passed].sum())
+        self._encoded: int | None = None
         _, data = offsets_and_bytes(scope.lines.filter(pa.array(self._passed)))
         self.digest = hashlib.sha256(data.data).hexdigest()
         self.stopped: list[int] = np.bincount(codes, minlength=len(GATES) + 1)[_TIME].tolist()
@@ -192,6 +193,13 @@ class _Moment:
         """The distinct sources."""
         used = pa.array(np.unique(self._scope.sources.codes[self._passed]))
         return source_pairs(*(column.take(used) for column in self._scope.sources[1:]))
+
+    def encoded(self, vectors: VectorIndex | None) -> int:
+        """The number of rows that have a vector, counted once: a frame has the same vectors in every call."""
+        if self._encoded is None:
+            shown = self._scope.rows[self._passed]
+            self._encoded = 0 if vectors is None else int(np.count_nonzero(vectors.encoded(shown)))
+        return self._encoded
 
     def unmatched(self, selectors: Sequence[str] | None) -> list[str]:
         """The selectors that pick none of the sources."""
@@ -203,7 +211,7 @@ class _Visible:
 
     def __init__(self, rows: NDArray[np.int64], withheld: int, evidence: pa.Table, row_index: RowIndex) -> None:
         rows = rows[np.argsort(row_index.id_rank[rows])]
-        self._rows, self._index, self.length = rows, row_index, row_index.length[rows]
+        self.rows, self._index, self.length = rows, row_index, row_index.length[rows]
         self.reached = len(rows) + withheld
         self.lines = _lines(gathered(evidence["evidence_id"], rows))
         self.sources = source_pairs(*(gathered(evidence[name], rows) for name in ("origin_class", "source_id")))
@@ -215,7 +223,7 @@ class _Visible:
         clock = np.array([[as_of], [start], [end]])
 
         def judge() -> _Moment:
-            return _Moment(self, time_codes(self._index, self._rows, as_of, start, end, history)[0])
+            return _Moment(self, time_codes(self._index, self.rows, as_of, start, end, history)[0])
 
         return self._kept.get((self._moments.at(clock).tobytes(), history), judge)
 
@@ -249,7 +257,12 @@ def _moments(
 
 
 def admissible(
-    contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
+    contracts: Contracts,
+    row_groups: ScopeGroups,
+    reachable: Reachable,
+    evidence: Evidence,
+    row_index: RowIndex,
+    vectors: VectorIndex | None,
 ) -> Admissible:
     """A(r) of each request as counts and a digest, by request id; a denied request has none.
 
@@ -261,6 +274,7 @@ def admissible(
         {
             "request_id": contracts["request_id"],
             "rows": [moment.rows for _, _, moment in found],
+            "encoded": [moment.encoded(vectors) for _, _, moment in found],
             "total_length": [moment.length for _, _, moment in found],
             "withheld": [reached - moment.rows for _, reached, moment in found],
             "row_digest": [moment.digest for _, _, moment in found],

@@ -31,6 +31,7 @@ ADMISSIBLE = table(
     doc="What recall may score for each request: A(r), as counts and a digest; the statistics of BM25 are taken here.",
     request_id=string("the request", digest=False),
     rows=int64("N, the number of admissible rows"),
+    encoded=int64("those of them that have a vector"),
     total_length=int64("index terms in those rows; avgdl = total_length / rows"),
     withheld=int64("rows that pass the access gates and are withheld by time or visibility"),
     row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,7 +32,7 @@ from ...nodes.recall.recall_entries import Weighed
 from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..corpus import Corpus, CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER, PairScores
-from .lanes import Silent, answerable_and_lost, lane_states
+from .lanes import lane_states
 from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
 from .query_vectors import QueryVectors
 
@@ -201,11 +202,13 @@ def _execute(
     inputs |= frame.inputs()
     planned |= driver.execute((*WALL, *PLANNED), inputs=inputs, overrides=planned)
     with timed(ENCODING):
-        inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
+        inputs["vectors"], inputs["query_vectors"], lost = _query_vectors(
             planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
         )
     naming = line.policies["mode_policies"] if line.pairs.model is None else None
-    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent, naming)
+    inputs["lane_states"] = lane_states(
+        planned["contracts"], planned["admissible"], line.lanes, line.lanes_off, broken, lost, naming
+    )
     overrides = planned | {f"{lane}_hits": LANE_HITS.empty() for lane in broken if lane in LANES}
     overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
     overrides |= {"file_recall": FileRecall.concat([])} if "file" in broken else {}
@@ -255,34 +258,21 @@ def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
     return CAPTURES.check(mine.sort_by("request_id") if mine.num_rows > 1 else mine)
 
 
-def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, Silent | None]:
-    """The frame's vectors with those of the shard's queries, the row of each sub-query, and the requests that lose them
-    to an encoder that fails on every text. An error about one text is raised: the shard is halved around it.
+def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, dict[str, str]]:
+    """The frame's vectors with those of the shard's queries, the row of each sub-query, and the errors of requests with
+    a text that gets none: they lose the lane, alone as in a batch.
     """
     uses = ["semantic" in lanes for lanes in sub_queries["lanes"].to_pylist()]
     if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not any(uses):
-        return None, QUERY_VECTORS.empty(), None
-    asked = sub_queries.filter(pa.array(uses))
-    texts = flat(asked["query_text"]).dictionary_encode()
-    try:
-        matrix = line.vectors.of(texts.dictionary.to_pylist())
-    except Exception as error:  # an encoder may raise anything
-        silent = line.vectors.silent()
-        reported = silent or error  # a silent encoder's own error: an error about a batch differs by batch
-        reported.add_note("node: semantic_hits")
-        if silent is None and pc.count_distinct(asked["request_id"]).as_py() > 1:
-            raise
-        kept, lost = answerable_and_lost(asked, line.vectors.cached)
-        return *_query_vectors(kept, vectors, line)[:2], Silent(lost, _reason(reported))
-    table = QUERY_VECTORS.build(
-        {
-            "request_id": asked["request_id"],
-            "sub_query_id": asked["sub_query_id"],
-            "vector_row": texts.indices.cast(pa.int32()),
-        }
-    )
-    ordered = table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
-    return replace(vectors, queries=matrix), ordered, None
+        return None, QUERY_VECTORS.empty(), {}
+    names = ("request_id", "sub_query_id", "query_text")
+    asked = [*zip(*(sub_queries[name].filter(pa.array(uses)).to_pylist() for name in names), strict=True)]
+    found, failed = line.vectors.of(text for _, _, text in asked)
+    lost = {id_: _reason(failed[text]) for id_, _, text in asked if text in failed}
+    row = {text: number for number, text in enumerate(found)}
+    rows = [(id_, sub_query, row[text]) for id_, sub_query, text in asked if id_ not in lost]
+    table = QUERY_VECTORS.from_rows([dict(zip(QUERY_VECTORS.columns, one, strict=True)) for one in rows])
+    return replace(vectors, queries=np.stack([*found.values()])) if found else None, table, lost
 
 
 def _reason(error: Exception) -> str:

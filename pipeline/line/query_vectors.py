@@ -5,7 +5,7 @@ Gives: `QueryVectors`, one per retriever.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,27 +34,32 @@ class QueryVectors:
     encoder: Encoder | None
     cached: dict[str, NDArray[np.int16]] = field(default_factory=dict)
 
-    def of(self, texts: list[str]) -> NDArray[np.int16]:
-        """One row per text; afterwards `cached` contains all of them."""
-        assert self.encoder is not None
+    def of(self, texts: Iterable[str]) -> tuple[dict[str, NDArray[np.int16]], dict[str, Exception]]:
+        """The vectors of texts, and the errors of those that get none."""
         wanted = dict.fromkeys(texts)
-        new = [text for text in wanted if text not in self.cached]
-        if new:
-            self.cached.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
-        for text in wanted:
-            self.cached[text] = self.cached.pop(text)  # the most recently used are last
+        failed = self._encode([text for text in wanted if text not in self.cached])
+        found = {text: self.cached.pop(text) for text in wanted if text not in failed}
+        self.cached.update(found)  # the most recently used are last
         for text in list(self.cached)[: max(0, len(self.cached) - max(VECTORS_KEPT, len(wanted)))]:
             del self.cached[text]
-        return np.stack([self.cached[text] for text in texts])
+        return found, failed
 
-    def silent(self) -> Exception | None:
-        """The encoder's error if it returns no vector for any text: such an error is not about a particular text."""
+    def _encode(self, new: Sequence[str]) -> dict[str, Exception]:
+        """Cache the vectors of texts; returns the errors. An encoder that is silent for any text has one error for all,
+        the same in a batch as alone; else each text is encoded by itself.
+        """
         assert self.encoder is not None
         try:
-            self.encoder.encode([_PROBE])
+            self.cached.update(zip(new, encoded(self.encoder, list(new), queries=True) if new else (), strict=True))
         except Exception as error:  # an encoder may raise anything
-            return error
-        return None
+            try:
+                self.encoder.encode([_PROBE])
+            except Exception as silence:  # as above
+                return dict.fromkeys(new, silence)
+            if len(new) == 1:
+                return {new[0]: error}
+            return {text: error for one in new for text, error in self._encode([one]).items()}
+        return {}
 
     def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
         """The vectors that the line used for the requests of these tables, by text."""
@@ -64,4 +69,4 @@ class QueryVectors:
         sub_queries = tables["sub_queries"]
         used = pair_positions(*((t["request_id"], t["sub_query_id"]) for t in (sub_queries, taken))) >= 0
         texts = pc.unique(sub_queries["query_text"].filter(pa.array(used))).to_pylist()
-        return dict(zip(texts, self.of(texts), strict=True))
+        return self.of(texts)[0]

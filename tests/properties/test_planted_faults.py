@@ -54,7 +54,6 @@ from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import first_wall, second_wall, time_gates
 from scoped_retrieval.pipeline.corpus import next_generation, publishing, store, vectors, zones
 from scoped_retrieval.pipeline.corpus.identity import MultisetHash
-from scoped_retrieval.pipeline.line import lanes
 from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 
 ASKED = 8
@@ -171,15 +170,10 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
 def vectors_of_whole_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """`lane_off` speaks of every segment that the contract opens, whatever its rows."""
 
-    def wrong(contracts: Any, segments: Any, encoded: Any, **_: Any) -> Any:
-        owner, user = segments["owner_project"].to_pylist(), segments["owner_user"].to_pylist()
-        opened = np.array(
-            [o in ("shop", "shared") and u in (None, "ana") for o, u in zip(owner, user, strict=True)], bool
-        )
-        found = [bool((opened & state).any()) for state in (encoded, ~encoded)]
-        return tuple(np.full(contracts.num_rows, one) for one in found)
+    def wrong(_: Any, vectors: Any) -> int:
+        return 0 if vectors is None else 1
 
-    monkeypatch.setattr(lanes, "vector_states", wrong)
+    monkeypatch.setattr(boundary_gates._Moment, "encoded", wrong)
 
 
 def vectors_lent_by_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,6 +203,7 @@ def asked(world: Mapping[str, Any], requests: Sequence[Row], *, chunk: int | Non
             {
                 "request_id": request["request_id"],
                 "rows": len(own),
+                "encoded": 0,
                 "total_length": sum(lengths[at] for at in own),
                 "withheld": 0,
                 "row_digest": "",

@@ -79,7 +79,7 @@ def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int
     read, shown = (of.evidence, of.segments, of.row_index), (of.evidence, of.row_index)
     of.groups = SCOPE_GROUPS.check(boundary_gates.row_groups(of.contracts, of.bounds, *read))
     of.reachable = REACHABLE.check(boundary_gates.reachable(of.groups, of.contracts, of.bounds, *read))
-    of.admissible = ADMISSIBLE.check(boundary_gates.admissible(of.contracts, of.groups, of.reachable, *shown))
+    of.admissible = ADMISSIBLE.check(boundary_gates.admissible(of.contracts, of.groups, of.reachable, *shown, None))
     ladder = boundary_gates.filter_ladder(of.contracts, of.groups, of.reachable, *shown)
     of.ladder = FILTER_LADDER.check(ladder)
     return of
