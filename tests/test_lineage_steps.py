@@ -12,7 +12,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.reading.auditing.export import exported
 from scoped_retrieval.pipeline.reading.reports import measured
 from scoped_retrieval.pipeline.runs import Runs
-from scoped_retrieval.pipeline.views.lineage import steps_of, to_dot
+from scoped_retrieval.pipeline.views.lineage import drawn
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -31,8 +31,8 @@ def small():
 
 @pytest.mark.golden
 def test_the_overview_and_one_step_read_as_recorded():
-    steps = steps_of(small(), {"a": 3}, {"b": 0.25})
-    expect_golden(GOLDEN / "overview.dot", to_dot(steps, "steps") + to_dot(steps, "second"))
+    shown = (drawn(small(), "dot", of, rows={"a": 3}, seconds={"b": 0.25}).decode() for of in ("steps", "second"))
+    expect_golden(GOLDEN / "overview.dot", "".join(shown))
 
 
 @pytest.fixture(name="world", scope="module")

@@ -1,8 +1,7 @@
 """The lineage of the line: every node, the table it returns and its inputs, and the same by steps; in all formats.
 
 Reads: a Hamilton driver, once built; rows by table and seconds by node if known. Gives: `lineage_of`, plain JSON in sorted order;
-`steps_of`, the nodes of each step in execution order; `passed`, the tables between steps; `drawn`, the bytes of a file;
-`to_dot`, the one DOT writer.
+`drawn`, the bytes of a file; `to_dot`, the one DOT writer.
 
 Note: two steps may feed each other, as ranking and feedback do: arrows back to an earlier step are marked. Pictures need
 the extra `viz` and are drawn from the DOT text alone.
@@ -12,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from graphlib import TopologicalSorter
 from html import escape
 from typing import Any, get_args
 
@@ -57,114 +56,37 @@ def current_lineage() -> dict[str, Any]:
     return lineage_of(build_driver())
 
 
-@dataclass(frozen=True)
-class Node:
-    """A node of the line, the nodes and the inputs of the line that it reads, and its rows and time."""
-
-    name: str
-    doc: str
-    columns: tuple[tuple[str, str], ...]
-    """Name and type."""
-    made_of: tuple[str, ...]
-    inputs: tuple[str, ...]
-    rows: int | None
-    seconds: float | None
-
-
-@dataclass(frozen=True)
-class Step:
-    """A module of the line."""
-
-    name: str
-    nodes: tuple[Node, ...]
-
-    @property
-    def title(self) -> str:
-        """The name in words."""
-        return self.name.replace("_", " ")
-
-    @property
-    def summary(self) -> str:
-        """Its nodes, and their rows and time together as far as they are known."""
-        rows = [node.rows for node in self.nodes if node.rows is not None]
-        seconds = [node.seconds for node in self.nodes if node.seconds is not None]
-        known = figures(sum(rows) if rows else None, sum(seconds) if seconds else None)
-        return ", ".join([counted(len(self.nodes), "node"), *known])
-
-
-def figures(rows: int | None, seconds: float | None) -> list[str]:
-    """Rows and time, as far as they are known."""
-    found = [counted(rows, "row")] if rows is not None else []
-    return found if seconds is None else [*found, duration(seconds)]
-
-
-def steps_of(
-    lineage: Mapping[str, Any], rows: Mapping[str, int] | None = None, seconds: Mapping[str, float] | None = None
-) -> list[Step]:
-    """The steps in the order of the line, their nodes in execution order, with rows by table and seconds by node."""
-    nodes = {node["name"]: node for node in lineage["nodes"]}
-    sources: dict[str, set[str]] = {name: set() for name in nodes}
-    for source, target in lineage["edges"]:
-        sources[target].add(source)
-    depth: dict[str, int] = {}
-
-    def depth_of(name: str) -> int:
-        if name not in depth:
-            depth[name] = 1 + max(map(depth_of, sources[name]), default=-1)
-        return depth[name]
-
+def steps_of(lineage: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The nodes of each step in execution order, by step in the order of the line."""
+    nodes, depth = {node["name"]: node for node in lineage["nodes"]}, dict[str, int]()
+    sources = _sources(lineage["edges"], nodes)
+    for name in TopologicalSorter(sources).static_order():
+        depth[name] = 1 + max((depth[source] for source in sources[name]), default=-1)
     steps: dict[str, list[str]] = {}
-    for name in sorted(nodes, key=lambda name: (depth_of(name), name)):
+    for name in sorted(nodes, key=lambda name: (depth[name], name)):
         if step := nodes[name]["step"]:
             steps.setdefault(step, []).append(name)
-
-    def node_of(name: str) -> Node:
-        node, read = nodes[name], sorted(sources[name])
-        made_of = tuple(each for each in read if nodes[each]["step"])
-        inputs = tuple(each for each in read if not nodes[each]["step"])
-        columns = tuple((column["name"], column["type"]) for column in node["columns"])
-        count = (rows or {}).get(node["table"] or "")
-        return Node(name, node["doc"], columns, made_of, inputs, count, (seconds or {}).get(name))
-
-    ordered = sorted(steps.items(), key=lambda step: (max(map(depth_of, step[1])), step[0]))
-    return [Step(name, tuple(map(node_of, of_step))) for name, of_step in ordered]
+    return dict(sorted(steps.items(), key=lambda step: (depth[step[1][-1]], step[0])))
 
 
-def passed(steps: Sequence[Step]) -> list[tuple[str, str, list[str], bool]]:
-    """The tables that steps pass to each other, without arrows that a chain of steps implies: source, target, nodes, and
-    whether the target comes before the source.
-    """
-    home = {node.name: step.name for step in steps for node in step.nodes}
-    place = {step.name: number for number, step in enumerate(steps)}
-    found: dict[tuple[str, str], set[str]] = {}
-    for step in steps:
-        for source in (source for node in step.nodes for source in node.made_of if home[source] != step.name):
-            found.setdefault((home[source], step.name), set()).add(source)
-    ahead: dict[str, set[str]] = {step.name: set() for step in steps}
-    for source, target in found:
-        if place[source] < place[target]:
-            ahead[target].add(source)
-    kept = {*unimplied(ahead), *((source, target) for source, target in found if place[source] > place[target])}
-    return [
-        (source, target, sorted(found[source, target]), place[source] > place[target])
-        for source, target in sorted(kept, key=lambda edge: (place[edge[0]], place[edge[1]]))
-    ]
+def _sources(edges: Iterable[Sequence[str]], names: Iterable[str]) -> dict[str, list[str]]:
+    """What each of these reads, in the order of the edges."""
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for source, target in edges:
+        found[target].append(source)
+    return found
 
 
-def unimplied(made_of: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+def _unimplied(edges: Iterable[Sequence[str]], names: Iterable[str]) -> list[tuple[str, str]]:
     """The edges of the transitive reduction, sorted: those not implied by a longer path."""
-    above: dict[str, set[str]] = {}
-
-    def ancestors(name: str) -> set[str]:
-        if name not in above:
-            above[name] = made_of[name].union(*(ancestors(one) for one in made_of[name]))
-        return above[name]
-
+    made_of, above = _sources(edges, names), dict[str, set[str]]()
+    for name in TopologicalSorter(made_of).static_order():
+        above[name] = set(made_of[name]).union(*(above[source] for source in made_of[name]))
     return sorted(
         (source, target)
         for target, sources in made_of.items()
         for source in sources
-        if not any(source in ancestors(other) for other in sources - {source})
+        if not any(source in above[other] for other in sources)
     )
 
 
@@ -218,7 +140,7 @@ def drawn(
     rows: Mapping[str, int] | None = None,
     seconds: Mapping[str, float] | None = None,
 ) -> bytes:
-    """The file.
+    """The file, with rows by table and seconds by node as far as they are known.
 
     Args:
         format_: one of `FORMATS`; JSON has every node.
@@ -228,47 +150,74 @@ def drawn(
     Raises:
         InputError: there is no such step, or the extra `viz` that the picture needs is not installed.
     """
-    steps = steps_of(lineage, rows, seconds)
-    names = (STEPS, ALL, *(step.name for step in steps))
+    names = (STEPS, ALL, *steps_of(lineage))
     if of not in (None, *names):
         raise InputError.one_of(names, of, "--of")
     if format_ == "json":
         found = {**lineage, **({"rows": dict(rows)} if rows else {}), **({"seconds": dict(seconds)} if seconds else {})}
         return (to_json(found, sort_keys=True) + "\n").encode()
-    dot = to_dot(steps, of or (ALL if format_ == "dot" else STEPS))
+    dot = to_dot(lineage, of or (ALL if format_ == "dot" else STEPS), rows or {}, seconds or {})
     return dot.encode() if format_ == "dot" else picture(dot, format_)
 
 
-def to_dot(steps: Sequence[Step], of: str = ALL) -> str:
+def to_dot(lineage: Mapping[str, Any], of: str, rows: Mapping[str, int], seconds: Mapping[str, float]) -> str:
     """The steps, all nodes by step, or the nodes of one step and what they read of others, as DOT.
 
-    Arrows of steps name the tables that are passed. In other pictures, an arrow that a longer path implies is left out.
+    Arrows of steps name the tables that are passed. An arrow that a longer path implies is left out.
     """
-    lines = [_HEAD]
+    nodes, steps = {node["name"]: node for node in lineage["nodes"]}, steps_of(lineage)
+    homes = {name: step for step, names in steps.items() for name in names}
+    between = [(source, target) for source, target in lineage["edges"] if source in homes]
+
+    def known(names: Sequence[str]) -> list[str]:
+        """Rows and time of some nodes together, as far as they are known."""
+        counts = [rows[table] for name in names if (table := nodes[name]["table"]) in rows]
+        times = [seconds[name] for name in names if name in seconds]
+        return [counted(sum(counts), "row")] * bool(counts) + [duration(sum(times))] * bool(times)
+
+    def box(name: str) -> str:
+        inputs = [source for source, target in lineage["edges"] if target == name and source not in homes]
+        lines = [", ".join(inputs[low : low + _NAMED]) for low in range(0, len(inputs), _NAMED)]
+        columns = ", ".join(column["name"] for column in nodes[name]["columns"])
+        tooltip = (nodes[name]["doc"] + (f" ({columns})" if columns else "")).replace("\\", "\\\\").replace('"', '\\"')
+        figures = known([name])
+        return _box(name, name, [", ".join(figures)] * bool(figures) + lines, more=f', tooltip="{tooltip}"')
+
     if of == STEPS:
-        lines += ["  rankdir=TB;", *(_box(step.name, step.title, [step.summary]) for step in steps)]
-        lines += [_arrow(source, target, nodes, back=back) for source, target, nodes, back in passed(steps)]
-        return "\n".join([*lines, "}", ""])
-    lines.append("  rankdir=LR;")
-    homes = {node.name: step for step in steps for node in step.nodes}
-    shown = [step for step in steps if of in (ALL, step.name)]
+        lines = [_HEAD, "  rankdir=TB;"]
+        for step, names in steps.items():
+            lines.append(_box(step, _title(step), [", ".join([counted(len(names), "node"), *known(names)])]))
+        return "\n".join([*lines, *_passed(between, homes, list(steps)), "}", ""])
+    lines, shown = [_HEAD, "  rankdir=LR;"], [step for step in steps if of in (ALL, step)]
     for step in shown:
-        lines += [f'  subgraph "cluster_{step.name}" {{', f'    label="{step.title}"; color="#cccccc"; style=rounded;']
-        lines += [f"  {_node(node)}" for node in step.nodes]
+        lines += [f'  subgraph "cluster_{step}" {{', f'    label="{_title(step)}"; color="#cccccc"; style=rounded;']
+        lines += [f"  {box(name)}" for name in steps[step]]
         lines.append("  }")
-    made_of = {node.name: set(node.made_of) for step in shown for node in step.nodes}
-    others = {source for sources in made_of.values() for source in sources} - made_of.keys()
-    lines += [_box(name, name, [homes[name].title], more=', style="rounded,dashed"') for name in sorted(others)]
-    lines += [_arrow(source, target) for source, target in unimplied(made_of | {name: set() for name in others})]
+    edges = [(source, target) for source, target in between if homes[target] in shown]
+    others = sorted({source for source, _ in edges if homes[source] not in shown})
+    lines += [_box(name, name, [_title(homes[name])], more=', style="rounded,dashed"') for name in others]
+    lines += [_arrow(source, target) for source, target in _unimplied(edges, homes)]
     return "\n".join([*lines, "}", ""])
 
 
-def _node(node: Node) -> str:
-    inputs = [", ".join(node.inputs[low : low + _NAMED]) for low in range(0, len(node.inputs), _NAMED)]
-    columns = ", ".join(name for name, _ in node.columns)
-    tooltip = (node.doc + (f" ({columns})" if columns else "")).replace("\\", "\\\\").replace('"', '\\"')
-    known = ", ".join(figures(node.rows, node.seconds))
-    return _box(node.name, node.name, [*([known] if known else []), *inputs], more=f', tooltip="{tooltip}"')
+def _passed(between: Sequence[tuple[str, str]], homes: Mapping[str, str], steps: Sequence[str]) -> list[str]:
+    """The arrows of tables that steps pass to each other; those back to an earlier step are marked."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for source, target in between:
+        if homes[source] != homes[target]:
+            found.setdefault((homes[source], homes[target]), set()).add(source)
+    place = {step: number for number, step in enumerate(steps)}
+    back = [(source, target) for source, target in found if place[source] > place[target]]
+    kept = [*_unimplied(found.keys() - set(back), steps), *back]
+    return [
+        _arrow(source, target, sorted(found[source, target]), back=(source, target) in back)
+        for source, target in sorted(kept, key=lambda edge: (place[edge[0]], place[edge[1]]))
+    ]
+
+
+def _title(step: str) -> str:
+    """The name of a step in words."""
+    return step.replace("_", " ")
 
 
 def _box(name: str, title: str, small: Sequence[str], more: str = "") -> str:
