@@ -1,6 +1,6 @@
 """What readers of records share: the files at a path, the fields that every record may have, chunks of long texts, tables.
 
-Gives: `read_files`, the table of every reader of files, and for its functions of a file `rows_of_lines`, `common_fields`,
+Gives: `reads_files`, which makes a reader of a function of one file, and for such functions `rows_of_lines`, `common_fields`,
 `rows_of_text` and `file_rows`.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ __all__ = [
     "common_fields",
     "file_rows",
     "files_of",
-    "read_files",
+    "reads_files",
     "record_table",
     "rows_of_lines",
     "rows_of_text",
@@ -47,39 +48,37 @@ Row = dict[str, Any]
 Names = tuple[str, ...]
 
 
-def read_files(
-    path: str | PathLike[str],
-    origin_class: str,
-    suffixes: Sequence[str],
-    of_file: Callable[[Path, str, Row], Iterable[Row]],
-    *,
-    project: str,
-    report: SourceReport,
-    by_file: bool = False,
-    append_only: bool = False,
-    **_: Any,
-) -> Iterator[pa.Table]:
-    """One table of the rows of a file, or of the files of a folder, counted: no key whose lines are rows ends with a table.
+def reads_files(
+    origin_class: str, suffixes: Sequence[str], *, by_file: bool = False, append_only: bool = False
+) -> Callable[[Callable[..., Iterable[Row]]], Callable[..., Iterator[pa.Table]]]:
+    """Makes a reader of `of_file(file, place, base, *, path, report, now, ...)`, which gives the rows of one file, at `place`
+    below the path; `base` are the columns that all rows have.
 
-    `of_file(file, place, base)` gives those of one file, at `place` below the path; `base` are the columns that all have.
-    `source_id` is the class and the name of the folder, or with `by_file` of each file. The sources are added to
-    `report.complete_sources`, unless they are `append_only`.
-
-    Raises:
-        InputError: naming file, line and field.
+    The reader gives one table of the rows of a file, or of the files of a folder, counted: no key whose lines are rows ends
+    with a table. `source_id` is the class and the name of the folder, or with `by_file` of each file. The sources are added
+    to `report.complete_sources`, unless they are `append_only`. It raises InputError naming file, line and field.
     """
-    root, rows = Path(path).resolve(), list[Row]()
-    source = f"{origin_class}:{(root.stem if root.is_file() else root.name) or 'root'}"
-    sources = set() if by_file else {source}
-    for file, place in files_of(path, suffixes, report):
-        own = f"{origin_class}:{file.stem}" if by_file else source
-        sources.add(own)
-        rows += of_file(file, place, {"source_id": own, "origin_class": origin_class, "owner_project": project})
-    report.read += len(rows)
-    if rows:
-        yield record_table(rows)
-    if not append_only:
-        report.complete_sources |= sources
+
+    def reader(of_file: Callable[..., Iterable[Row]]) -> Callable[..., Iterator[pa.Table]]:
+        @wraps(of_file)
+        def read(path: str | PathLike[str], *, project: str, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+            root, rows = Path(path).resolve(), list[Row]()
+            source = f"{origin_class}:{(root.stem if root.is_file() else root.name) or 'root'}"
+            sources = set() if by_file else {source}
+            for file, place in files_of(path, suffixes, report):
+                own = f"{origin_class}:{file.stem}" if by_file else source
+                sources.add(own)
+                base = {"source_id": own, "origin_class": origin_class, "owner_project": project}
+                rows += of_file(file, place, base, path=Path(path), report=report, **given)
+            report.read += len(rows)
+            if rows:
+                yield record_table(rows)
+            if not append_only:
+                report.complete_sources |= sources
+
+        return read
+
+    return reader
 
 
 def files_of(path: str | PathLike[str], suffixes: Sequence[str], report: SourceReport) -> list[tuple[Path, str]]:

@@ -1,6 +1,6 @@
 """Records that people and programs keep, one JSON object per line or one document per file, as rows.
 
-Gives a reader per kind: `read_sessions`, `read_memory`, `read_preferences`, `read_decisions`, `read_standards`, `read_external`
+Gives a reader per kind, made by `reads_files` of the function of one file: `read_sessions`, `read_memory`, `read_preferences`, `read_decisions`, `read_standards`, `read_external`
 and `read_artifacts`. Every one gives one table, and raises InputError naming file, line and field. `source_id` is the class
 of origin and the name of the folder, or of the file. snake_case and camelCase names of fields both work.
 
@@ -13,24 +13,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
-from os import PathLike
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
-from ..parsing.quoting import shown
-from ..parsing.values import TIME
+from ..parsing.values import TIME, number
 from .file_kinds import file_kind
 from .headers import Header, record_number
 from .jsonl import LINES, Record
-from .record_rows import Row, common_fields, file_rows, read_files, rows_of_lines, rows_of_text
+from .record_rows import Row, common_fields, file_rows, reads_files, rows_of_lines, rows_of_text
 from .report import PLACE, SourceReport
 
 __all__ = [
@@ -43,7 +40,6 @@ __all__ = [
     "read_standards",
 ]
 
-_At = str | PathLike[str]
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _PROSE = (*_MARKDOWN, ".txt", ".rst", ".html", ".htm", ".adoc", ".pdf", ".docx")
 
@@ -55,7 +51,8 @@ _TIMES = ("createdAt", "eventTime", "timestamp", "time", "ts")
 _TEXT_FIELDS = ("text", "content", "message", "summary", "output")
 
 
-def read_sessions(path: _At, *, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+@reads_files("session-event", LINES, append_only=True)
+def read_sessions(file: Path, place: str, base: Row, *, report: SourceReport, **_: Any) -> list[Row]:
     """One row per event (several where its text is long): actions of a user, a model and tools, appended as they happen.
 
     An event has `createdAt` and a `payload` (or `text`). `source_id` is `session-event:<session id>`, `path`
@@ -67,11 +64,7 @@ def read_sessions(path: _At, *, report: SourceReport, **given: Any) -> Iterator[
     The evidence id of an event with an id depends on text and section, so they stay unchanged: the speaker is in title and
     tags. An event that is missing from a later file has not ended.
     """
-
-    def of_file(file: Path, place: str, base: Row) -> list[Row]:
-        return rows_of_lines(file, lambda record: _event(record, file.stem, base), report)
-
-    return read_files(path, "session-event", LINES, of_file, report=report, append_only=True, **given)
+    return rows_of_lines(file, lambda record: _event(record, file.stem, base), report)
 
 
 def _event(record: Record, default_session: str, base: Row) -> Iterator[Row]:
@@ -145,38 +138,38 @@ _WHOLE_PROJECT = ""
 """`owner_user` of a project-wide row in a class whose rows belong to users (see `importing`)."""
 
 
-def read_memory(path: _At, *, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+@reads_files("memory", LINES, by_file=True)
+def read_memory(file: Path, place: str, base: Row, *, report: SourceReport, now: datetime, **_: Any) -> list[Row]:
     """One row per governed memory (S0.114); `source_id` is `memory:<file>`, `path` `memory/<id>`.
 
     Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
-    the importing principal; with `"visibility": "project"` in its scope, to the whole project. If an
-    id occurs twice in a file, the later one ends the earlier, and so does one that is named in `supersededBy`; of several
-    files, `versions` decides.
+    the importing principal; with `"visibility": "project"` in its scope, to the whole project. If an id occurs twice in a
+    file, the later by time, else by lines, ends the earlier; of several files, and of other ids, `nodes.recall.versions`
+    decides for each request.
     """
+    rows = rows_of_lines(file, lambda record: _memory(record, base), report)
+    versions: dict[tuple[Any, ...], list[tuple[datetime, list[Row]]]] = {}
+    for version in (list(group) for place, group in groupby(rows, itemgetter(PLACE))):
+        one = version[0]
+        whose = (one["owner_project"], one["owner_user"], one["entity"])
+        versions.setdefault(whose, []).append((one["recorded_time"] or one["event_time"] or now, version))
+    for same in versions.values():
+        for old, new in pairwise(sorted(same, key=itemgetter(0))):
+            for row in old[1]:
+                row["superseded_at"] = row["superseded_at"] or new[0]
+    return rows
 
-    def of_file(file: Path, place: str, base: Row) -> list[Row]:
-        rows = rows_of_lines(file, lambda record: _memory(record, base), report)
-        _supersede_earlier(rows)
-        return rows
 
-    return read_files(path, "memory", LINES, of_file, report=report, by_file=True, **given)
-
-
-def read_preferences(path: _At, *, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+@reads_files("user-preference", (*LINES, ".md", ".markdown", ".txt"), by_file=True)
+def read_preferences(file: Path, place: str, base: Row, *, report: SourceReport, **_: Any) -> list[Row]:
     """One row per preference of a JSONL file, or per section of a Markdown file; `source_id` is `user-preference:<file>`.
 
     They belong to one user: without `user`, to the importing principal.
     """
-
-    def of_file(file: Path, place: str, base: Row) -> list[Row]:
-        base["evidence_kind"] = "rule"
-        if file.suffix.lower() in LINES:
-            return rows_of_lines(file, lambda record: _preference(record, base), report)
-        return file_rows(file, place, base, report)
-
-    return read_files(
-        path, "user-preference", (*LINES, ".md", ".markdown", ".txt"), of_file, report=report, by_file=True, **given
-    )
+    base["evidence_kind"] = "rule"
+    if file.suffix.lower() in LINES:
+        return rows_of_lines(file, lambda record: _preference(record, base), report)
+    return file_rows(file, place, base, report)
 
 
 def _memory(record: Record, base: Row) -> Iterator[Row]:
@@ -222,40 +215,10 @@ def _preference(record: Record, base: Row) -> Iterator[Row]:
     yield from rows_of_text(record.required("text", "content", "preference"), "preference.md", row)
 
 
-def _supersede_earlier(rows: list[Row]) -> None:
-    """End each version of a memory when its file says the next one begins: the later by time, else by lines; and one that
-    names another memory of its file in `supersededBy` when that one begins.
-    """
-    versions: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
-    for row in rows:
-        whose = (row["source_id"], row["owner_project"], row["owner_user"], row["entity"])
-        versions.setdefault(whose, {}).setdefault(row[PLACE], []).append(row)
-    for same in versions.values():
-        ordered = list(same.values())
-        if all(_begins(each[0]) for each in ordered):
-            ordered.sort(key=lambda each: _begins(each[0]))
-        for old, new in pairwise(ordered):
-            for row in old:
-                row["superseded_at"] = row["superseded_at"] or _begins(new[0])
-                row["superseded_by"] = row["superseded_by"] or (None if row["superseded_at"] else row["entity"])
-    for row in rows:
-        other = versions.get((row["source_id"], row["owner_project"], row["owner_user"], row["superseded_by"]))
-        if other is not None and row["superseded_at"] is None:
-            began, own = _begins(next(iter(other.values()))[0]), _begins(row)
-            row["superseded_at"] = began if began and own and began > own else None
-
-
-def _begins(row: Row) -> Any:
-    return row["recorded_time"] or row["event_time"]
-
-
 def _confidence(record: Record) -> float | None:
     value = record.value("confidence")
-    if isinstance(value, str) and value.lower() in _CONFIDENCE:
-        return _CONFIDENCE[value.lower()]
-    if isinstance(value, str | bool) or (isinstance(value, int | float) and not 0 <= value <= 1):
-        raise InputError.expected("low, medium, high or a number from 0 to 1", shown(value), f"{record.at}.confidence")
-    return record.number("confidence")
+    stated = _CONFIDENCE.get(value.lower(), value) if isinstance(value, str) else value
+    return None if stated is None else number(stated, record.place("confidence"), 0, 1)
 
 
 # --- documents
@@ -269,19 +232,16 @@ _STATES = {
 _SUPERSEDED = re.compile(r"superseded by[:\s]+\[?(?P<by>[^\s\])(,;]+)", re.IGNORECASE)
 
 
-def read_decisions(path: _At, *, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+@reads_files("decision-record", _MARKDOWN)
+def read_decisions(file: Path, place: str, base: Row, *, report: SourceReport, **_: Any) -> list[Row]:
     """One row per chunk of every Markdown decision record; `source_id` is `decision-record:<folder>`.
 
     A file without a header is skipped. Status determines the lifecycle: accepted is verified, proposed candidate,
     superseded deprecated, rejected revoked. The header's date is both event time and recorded time. Authority is 2,
     preferred.
     """
-
-    def of_file(file: Path, place: str, base: Row) -> list[Row]:
-        columns = {**base, "evidence_kind": "decision-record", "authority": 2}
-        return file_rows(file, place, columns, report, partial(_decision, file, place, report))
-
-    return read_files(path, "decision-record", _MARKDOWN, of_file, report=report, **given)
+    columns = {**base, "evidence_kind": "decision-record", "authority": 2}
+    return file_rows(file, place, columns, report, partial(_decision, file, place, report))
 
 
 def _decision(file: Path, place: str, report: SourceReport, header: Header, title: str | None) -> Row | None:
@@ -305,29 +265,27 @@ def _decision(file: Path, place: str, report: SourceReport, header: Header, titl
     }
 
 
-def read_standards(path: _At, *, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+@reads_files("team-standard", _PROSE)
+def read_standards(file: Path, place: str, base: Row, *, report: SourceReport, **_: Any) -> list[Row]:
     """One row per chunk of every team standard: rules of authority 2; `source_id` is `team-standard:<folder>`."""
-
-    def of_file(file: Path, place: str, base: Row) -> list[Row]:
-        return file_rows(file, place, {**base, "evidence_kind": "rule", "authority": 2}, report)
-
-    return read_files(path, "team-standard", _PROSE, of_file, report=report, **given)
+    return file_rows(file, place, {**base, "evidence_kind": "rule", "authority": 2}, report)
 
 
-def read_external(path: _At, *, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+@reads_files("external", (*_PROSE, *LINES))
+def read_external(file: Path, place: str, base: Row, *, report: SourceReport, **_: Any) -> list[Row]:
     """One row per chunk of external documents: a folder, or one JSON object per line; `source_id` is `external:<folder>`.
 
     Always authority 0 and standing untrusted, whatever the documents declare.
     """
-
-    def of_file(file: Path, place: str, base: Row) -> list[Row]:
-        columns = {**base, "evidence_kind": "doc", "authority": 0, "declared_standing": "untrusted",
-                   "declared_safety": "requires-review"}  # fmt: skip
-        if file.suffix.lower() in LINES:
-            return rows_of_lines(file, lambda record: _external(record, columns), report)
-        return file_rows(file, place, columns, report)
-
-    return read_files(path, "external", (*_PROSE, *LINES), of_file, report=report, **given)
+    base |= {
+        "evidence_kind": "doc",
+        "authority": 0,
+        "declared_standing": "untrusted",
+        "declared_safety": "requires-review",
+    }
+    if file.suffix.lower() in LINES:
+        return rows_of_lines(file, lambda record: _external(record, base), report)
+    return file_rows(file, place, base, report)
 
 
 def _external(record: Record, base: Row) -> Iterator[Row]:
@@ -340,24 +298,22 @@ def _external(record: Record, base: Row) -> Iterator[Row]:
 # --- artifacts
 
 
-def read_artifacts(path: _At, *, report: SourceReport, now: datetime, **given: Any) -> Iterator[pa.Table]:
+@reads_files("artifact", ())
+def read_artifacts(
+    file: Path, place: str, base: Row, *, path: Path, report: SourceReport, now: datetime, **_: Any
+) -> list[Row]:
     """One row per failure block or chunk of what commands left behind; `source_id` is `artifact:<folder>`, standing untrusted.
 
     They are a folder, one file, or a manifest: each line names a `path` below its folder, or carries `text`. An artifact
     with a `summary` shows that summary to the model; the original is `runtime-only` unless `visibility` is given (S0.44).
     The event time is `createdAt`, or the modification time of a file, never later than `now`.
     """
-    manifest = Path(path).is_file() and Path(path).suffix.lower() in LINES
-
-    def of_file(file: Path, place: str, base: Row) -> Iterable[Row]:
-        base["declared_standing"] = "untrusted"
-        if manifest:
-            return rows_of_lines(file, lambda record: _described(record, file.parent, base, now, report), report)
-        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        own = {**base, "evidence_kind": _kind(place), "event_time": min(modified, now), "recorded_time": None}
-        return file_rows(file, place, own, report)
-
-    return read_files(path, "artifact", (), of_file, report=report, **given)
+    base["declared_standing"] = "untrusted"
+    if path.is_file() and file.suffix.lower() in LINES:
+        return rows_of_lines(file, lambda record: _described(record, file.parent, base, now, report), report)
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    own = {**base, "evidence_kind": _kind(place), "event_time": min(modified, now), "recorded_time": None}
+    return file_rows(file, place, own, report)
 
 
 def _described(record: Record, folder: Path, base: Row, now: datetime, report: SourceReport) -> Iterator[Row]:

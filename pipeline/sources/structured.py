@@ -28,7 +28,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 from pydantic import model_validator
 
 from ...nodes.errors import InputError, PolicyError
@@ -39,7 +38,7 @@ from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
 from .jsonl import Record, bytes_of
-from .record_rows import Row, files_of, read_files
+from .record_rows import Row, files_of, reads_files
 from .report import PLACE, SourceReport
 
 __all__ = ["files_named", "read_logs", "read_sot"]
@@ -51,92 +50,68 @@ _TIMES = ("timestamp", "time", "happened_at", "created_at", "date")
 _SCHEMA_SUFFIX = ".schema.yaml"
 
 
-def read_sot(path: str | PathLike[str], *, now: datetime, **given: Any) -> Iterator[pa.Table]:
-    """One row per record of every CSV and YAML file, authority 3; `source_id` is `structured-sot:<folder>`.
-
-    Raises:
-        InputError: naming file, row and column.
-    """
-
-    def facts(file: Path, records: list[Record]) -> Iterator[Row]:
-        schema, seen = _schema_beside(file), dict[str, str]()
-        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        for record in records:
-            if schema is not None:
-                schema.check(record)
-            key = _key_of(schema, record)
-            identifier = record.required(key)
-            if identifier in seen:
-                raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
-            seen[identifier] = record.at
-            recorded = record.instant(*_RECORDED) or min(modified, now)
-            yield {
-                "evidence_kind": "structured-fact", "document_type": "record", "authority": 3, "entity": identifier,
-                "section": identifier, "level": record.text("level"), "event_time": recorded,
-                "recorded_time": min(recorded, now),
-            }  # fmt: skip
-
-    return _read(path, "structured-sot", _SOT, facts, **given)
+@reads_files("structured-sot", _SOT)
+def read_sot(file: Path, _: str, base: Row, *, now: datetime, **given: Any) -> Iterator[Row]:
+    """One row per record of every CSV and YAML file, authority 3; `source_id` is `structured-sot:<folder>`."""
+    schema, seen = _schema_beside(file), dict[str, str]()
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    for record, columns in _rows(file, base, **given):
+        if schema is not None:
+            schema.check(record)
+        key = _key_of(schema, record)
+        identifier = record.required(key)
+        if identifier in seen:
+            raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
+        seen[identifier] = record.at
+        recorded = record.instant(*_RECORDED) or min(modified, now)
+        yield columns | {
+            "evidence_kind": "structured-fact", "document_type": "record", "authority": 3, "entity": identifier,
+            "section": identifier, "level": record.text("level"), "event_time": recorded,
+            "recorded_time": min(recorded, now),
+        }  # fmt: skip
 
 
-def read_logs(path: str | PathLike[str], *, now: datetime, **given: Any) -> Iterator[pa.Table]:
+@reads_files("session-event", _SOT[:1])
+def read_logs(file: Path, _: str, base: Row, *, now: datetime, **given: Any) -> Iterator[Row]:
     """One row per line of every CSV log, with its time; `source_id` is `session-event:<folder>`, standing untrusted.
 
     A row belongs to the user in its column `principal` or `user`, else to the importing principal, like session events.
-
-    Raises:
-        InputError: naming file, row and column.
     """
-
-    def events(file: Path, records: list[Record]) -> Iterator[Row]:
-        for number, record in enumerate(records, start=1):
-            happened = record.instant(*_TIMES)
-            if happened is None:
-                raise InputError(f"Expected a time in one of {', '.join(_TIMES)}, got none - at {record.at}")
-            yield {
-                "evidence_kind": "session-event", "document_type": "log", "section": f"row {number}",
-                "owner_user": record.text("principal", "user", "owner_user"), "event_time": happened,
-                "recorded_time": min(happened, now),
-            }  # fmt: skip
-
-    return _read(path, "session-event", _SOT[:1], events, **given)
+    for number, (record, columns) in enumerate(_rows(file, base, **given), start=1):
+        happened = record.instant(*_TIMES)
+        if happened is None:
+            raise InputError(f"Expected a time in one of {', '.join(_TIMES)}, got none - at {record.at}")
+        yield columns | {
+            "evidence_kind": "session-event", "document_type": "log", "section": f"row {number}",
+            "owner_user": record.text("principal", "user", "owner_user"), "event_time": happened,
+            "recorded_time": min(happened, now),
+        }  # fmt: skip
 
 
-def _read(
-    path: str | PathLike[str],
-    origin_class: str,
-    suffixes: tuple[str, ...],
-    columns_of: Callable[[Path, list[Record]], Iterator[Row]],
-    *,
-    roots: Sequence[Path] = (),
-    **given: Any,
-) -> Iterator[pa.Table]:
-    """The rows of files that are no schema: `columns_of` gives the columns of each record that its kind has."""
-
-    def of_file(file: Path, _: str, base: Row) -> list[Row]:
-        if file.name.endswith(_SCHEMA_SUFFIX):
-            return []
-        place, records = _place(file, Path(path), roots), _records(file)
-        rows = [
-            {
-                **base,
+def _rows(file: Path, base: Row, *, path: Path, roots: Sequence[Path] = (), **_: Any) -> list[tuple[Record, Row]]:
+    """The records of a file, none if it is a schema, each with the columns that do not depend on its kind."""
+    if file.name.endswith(_SCHEMA_SUFFIX):
+        return []
+    place, records = _place(file, path, roots), _records(file)
+    texts = [
+        "".join(f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value)
+        for record in records
+    ]
+    common = {**base, "path": place, "title": Path(place).stem, "version": masked_digest("".join(texts))}
+    return [
+        (
+            record,
+            common
+            | {
                 PLACE: record.at,
-                "path": place,
-                "title": Path(place).stem,
                 "zone": record.word(ZONES, "zone"),
                 "line_start": record.line or None,
                 "line_end": record.line_end,
-                "text": "".join(
-                    f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value
-                ),
-                **columns,
-            }
-            for record, columns in zip(records, columns_of(file, records), strict=True)
-        ]
-        version = masked_digest("".join(row["text"] for row in rows))
-        return [{**row, "version": version} for row in rows]
-
-    return read_files(path, origin_class, suffixes, of_file, **given)
+                "text": text,
+            },
+        )
+        for record, text in zip(records, texts, strict=True)
+    ]
 
 
 def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> set[Path]:
