@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .frames import MICROS_PER_DAY, micros
+from .frames import FIELDS, MICROS_PER_DAY, micros
 from .schema import Table
 from .tables import (
     ANCHORS,
@@ -59,7 +59,7 @@ _SMALL_ID = re.compile(LOWER_CASE_ID, re.ASCII)
 _ASKED = ["request_id", "question", "context_summary", "failing_test", "error_text", "state", "lane_k"]
 _CONTRACTED = ["request_id", "purpose", "denied", "recall_effort", "mode", "mode_lanes", "required_evidence", "lane_k", "role",
                "window_paths", "path_window_start"]  # fmt: skip
-_SEARCHED = ["request_id", "sub_query_id", "query_text", "expansion", "lanes"]
+_SEARCHED = ["request_id", "query_text", "expansion", "lanes"]
 """The columns that are read of requests, contracts and sub-queries."""
 _LOOKED_UP = {
     "identifier": ("symbol", ("definition", "reference")),
@@ -148,15 +148,15 @@ def sub_queries(
 
 
 def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
-    """The index keys each sub-query looks up, by request, sub-query, field and term; no term is capped or dropped.
+    """The index keys each sub-query looks up, by sub-query, field and term; no term is capped or dropped.
 
     A text term weighs its count in the query text, a quarter of that in the role's expansion. An anchor's keys have its
     weight, less for vaguer keys; where two anchors share a key, the greater weight counts.
     """
     asked = sub_queries.select(_SEARCHED).to_pylist()
     named = _by_request(anchors)
-    found: list[tuple[str, str, str, str, float]] = []
-    for sub in asked:
+    found: list[tuple[int, str, str, float]] = []
+    for number, sub in enumerate(asked):
         lanes, terms = set(sub["lanes"]), dict[tuple[str, str], float]()
         if lanes & {"lexical", "file"}:
             for text, weight in ((sub["query_text"], 1.0), (sub["expansion"], EXPANSION_WEIGHT)):
@@ -171,9 +171,8 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
         # Ids in lower case (S1.20) are keys, not anchors: `utf-8` would score every text that contains it.
         for value in _SMALL_ID.findall(sub["query_text"]) if "exact" in lanes else ():
             terms["id", value] = max(terms.get(("id", value), 0.0), _WEIGHTS["question"])
-        place = sub["request_id"], sub["sub_query_id"]
-        found += [(*place, *key, weight) for key, weight in terms.items()]
-    return QUERY_TERMS.build(_columns(sorted(found), QUERY_TERMS), rows=len(found))
+        found += [(number, field, f"{FIELDS[field]}:{term}", weight) for (field, term), weight in sorted(terms.items())]
+    return QUERY_TERMS.build(_columns(found, QUERY_TERMS), rows=len(found))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], of: Table) -> dict[str, list[Any]]:

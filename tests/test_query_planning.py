@@ -201,11 +201,11 @@ def test_a_term_weighs_its_count_and_an_anchor_its_trust() -> None:
     request = {"question": "token token Session.load src/a.py DEL-1", "anchor_symbols": ["cache_all"]}
     out = line(WORLD, [request], "query_terms", plan=rules({"lanes": list(LANES)}))["query_terms"].to_pylist()
     weights = {(t["field"], t["term"]): t["weight"] for t in out}
-    assert weights["text", "token"] == 2.0
-    assert weights["definition", "cache_all"] == weights["reference", "cache_all"] == 1.0
-    assert (weights["definition", "Session.load"], weights["definition", "load"]) == (0.5, 0.25)
-    assert (weights["path", "src/a.py"], weights["path", "a.py"], weights["path", "a"]) == (0.25, 0.25, 0.125)
-    assert weights["id", "del-1"] == 0.5
+    assert weights["text", "t:token"] == 2.0
+    assert weights["definition", "d:cache_all"] == weights["reference", "r:cache_all"] == 1.0
+    assert (weights["definition", "d:Session.load"], weights["definition", "d:load"]) == (0.5, 0.25)
+    assert (weights["path", "p:src/a.py"], weights["path", "p:a.py"], weights["path", "p:a"]) == (0.25, 0.25, 0.125)
+    assert weights["id", "i:del-1"] == 0.5
     assert [(t["field"], t["term"]) for t in out] == sorted(weights)
 
 
@@ -213,11 +213,11 @@ def test_an_id_in_small_letters_is_looked_up_and_no_anchor() -> None:
     """S1.20: the source document writes its ids in small letters."""
     request = {"question": "what does del-12345 depend on?"}
     out = line(WORLD, [request], "anchors", "query_terms", plan=rules({"lanes": ["exact"]}))
-    assert [(q["field"], q["term"], q["weight"]) for q in out["query_terms"].to_pylist()] == [("id", "del-12345", 0.5)]
+    assert [(q["term"], q["weight"]) for q in out["query_terms"].to_pylist()] == [("i:del-12345", 0.5)]
     assert out["anchors"].num_rows == 0
 
 
 def test_a_long_question_keeps_every_term() -> None:
     words = [f"w{n:04d}" for n in range(2000)]
     out = line(WORLD, [{"question": " ".join(words)}], "query_terms")["query_terms"]
-    assert set(words) <= set(out["term"].to_pylist())
+    assert {f"t:{word}" for word in words} <= set(out["term"].to_pylist())

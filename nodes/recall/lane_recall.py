@@ -13,7 +13,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..columns.keys import distinct_rows, gathered_columns, order_by, rank_within
+from ..columns.keys import (
+    constants,
+    distinct_rows,
+    gathered,
+    gathered_columns,
+    integers,
+    order_by,
+    places_of,
+    positions,
+    rank_within,
+)
 from ..columns.numbers import quantise
 from ..columns.ragged import spread
 from ..frames import PostingIndex, posting_keys
@@ -81,15 +91,14 @@ def recall_newest(tables: RecallTables) -> Found:
 
 def entries_of(scope: ScopeGroup, fields: Sequence[str]) -> Entries:
     """The look-ups of a scope's sub-queries for the terms of some fields."""
-    places: dict[str, int] = {}
-    prefixes = [(field, posting_keys(field, [""])[0], FIELD_WEIGHTS.get(field, 1.0)) for field in fields]
-    found = [
-        (number, places.setdefault(prefix + term, len(places)), weight * share)
-        for number, sub in enumerate(scope.sub.tolist())
-        for field, prefix, share in prefixes
-        for term, weight in scope.tables.terms(field, sub)
-    ]
-    return Entries.of(list(places), found)
+    terms = scope.tables.query_terms
+    number = places_of(integers(terms["sub_query"]), scope.sub)
+    field = positions(terms["field"], constants(tuple(fields)))
+    chosen = ((number >= 0) & (field >= 0)).nonzero()[0]
+    keys = gathered(terms["term"], chosen).dictionary_encode()
+    share = np.array([FIELD_WEIGHTS.get(name, 1.0) for name in fields])[field[chosen]]
+    weight = terms["weight"].to_numpy()[chosen] * share
+    return Entries(keys.dictionary.to_pylist(), number[chosen], integers(keys.indices), weight)
 
 
 def _with_hops(scope: ScopeGroup, direct: Entries, seeds: Found) -> Entries:

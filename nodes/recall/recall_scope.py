@@ -147,23 +147,6 @@ class RecallTables:
         return list(zip(*(self.sub_queries[name].to_pylist() for name in ("query_text", "expansion")), strict=True))
 
     @cached_property
-    def _terms(self) -> dict[str, dict[int, list[tuple[str, float]]]]:
-        """The terms that each sub-query looks up, with their weights, by field."""
-        named = zip(*(self.sub_queries[name].to_pylist() for name in ("request_id", "sub_query_id")), strict=True)
-        place = {name: number for number, name in enumerate(named)}
-        found: dict[str, dict[int, list[tuple[str, float]]]] = {}
-        columns = (
-            self.query_terms[name].to_pylist() for name in ("request_id", "sub_query_id", "field", "term", "weight")
-        )
-        for request, sub_query, name, term, weight in zip(*columns, strict=True):
-            found.setdefault(name, {}).setdefault(place[request, sub_query], []).append((term, weight))
-        return found
-
-    def terms(self, field: str, sub: int) -> Sequence[tuple[str, float]]:
-        """The terms of a field that a sub-query looks up, with their weights."""
-        return self._terms.get(field, {}).get(sub, ())
-
-    @cached_property
     def _lanes(self) -> dict[str, Bool]:
         lanes = self.sub_queries["lanes"].to_pylist()
         return {lane: np.array([lane in own for own in lanes]) for lane in {lane for own in lanes for lane in own}}

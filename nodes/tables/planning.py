@@ -61,15 +61,14 @@ SUB_QUERIES = table(
 
 QUERY_TERMS = table(
     "query_terms",
-    key=("request_id", "sub_query_id", "field", "term"),
-    order=("request_id", "sub_query_id", "field", "term"),
+    key=("sub_query", "term"),
+    order=("sub_query", "field", "term"),
     doc="The index keys each sub-query looks up.",
-    request_id=string("the request"),
-    sub_query_id=string("the sub-query"),
+    sub_query=int64("the sub-query, by its place among those of the shard"),
     field=string(
         "text, definition, reference, path, id or literal: the index field; the expansion lane alone asks for conflict"
     ),
-    term=string("the term as indexed"),
+    term=string("the term as indexed, after the prefix of its field"),
     weight=float64(
         "for a text term its count in the query, a quarter of that in the role's expansion; for any other key the anchor's "
         "weight, less for vaguer keys"

@@ -28,7 +28,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError, StoreError
-from ...nodes.frames import posting_keys
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
 from ...nodes.tables import CANDIDATES, CONTRACT_BOUNDS, CONTRACTS
@@ -394,11 +393,8 @@ def _shares_a_key(run: Any, snapshot_id: str, plan: pa.Table, frame: Any, row: i
     given = {"sub_queries": plan, "anchors": anchors}
     terms = build_driver().execute(["query_terms"], overrides=given)["query_terms"]
     segment = int(np.searchsorted(frame.segments["row_start"].to_numpy(), row, side="right")) - 1
-    for field in pc.unique(terms["field"]).to_pylist():
-        words = pc.unique(terms["term"].filter(pc.equal(terms["field"], field))).to_pylist()
-        if np.any(frame.postings.lookup(posting_keys(field, words), np.array([segment])).rows == row):
-            return True
-    return False
+    keys = pc.unique(terms["term"]).to_pylist()
+    return bool(np.any(frame.postings.lookup(keys, np.array([segment])).rows == row))
 
 
 _STORED = (
