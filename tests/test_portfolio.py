@@ -12,19 +12,21 @@ import tempfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from portfolio import NOW, PORTFOLIO, VARIABLES, asked, cited, indexed
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.reading.answers import logged_answers, store_report, verify_answer, verify_facts
+from scoped_retrieval.pipeline.reading.answers import answer_report, answers_of, verify_facts
 from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
+from small_corpus import settings_of
 
 PRICING = "What pricing tiers should we offer for the new audit service?"
 CRITERIA = "What are the acceptance criteria for deliverable DEL-12345?"
 SPRINT = "Why did sprint 3 fail to meet the deadline?"
-SPRINT_3 = {"include_after": "2025-09-29T00:00:00Z", "exclude_after": "2025-10-11T00:00:00Z"}
+SPRINT_3: dict[str, Any] = {"include_after": "2025-09-29T00:00:00Z", "exclude_after": "2025-10-11T00:00:00Z"}
 PROJECT = "ventures/acme/projects/proj-001"
 
 
@@ -120,29 +122,28 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
 ) -> None:
     found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
     store, said = Runs(tmp_path), "The fee of ENG-001 is $50,000. See ENG-777."
-    report = verify_answer(store, found.snapshot_id, said)
+    settings = settings_of(corpus.parent, corpus=corpus, runs=tmp_path, grants=corpus.parent / "grants.yaml")
+    report, entry, _ = answer_report(settings, found.snapshot_id, said)
     told = {fact.value: (fact.finding, fact.field, fact.canonical) for fact in report.facts}
     assert told["$50,000"][0] == "mismatch"
     assert told["$50,000"][2] == "$52,500"
     assert told["ENG-777"] == ("unknown_key", None, None)
     found_wrong = [row for row in report.findings.to_pylist() if row["finding"] == "contradicted_fact"]
     assert [(row["subject"], row["expected"], row["line"]) for row in found_wrong] == [("$50,000", "$52,500", 1)]
-    right = verify_answer(store, found.snapshot_id, "The fee is $52,500.")
-    assert "contradicted_fact" not in right.findings["finding"].to_pylist()
-    entry = store_report(store, report, said, principal="ana", at=NOW)
+    (logged,), _ = answers_of(settings, found.snapshot_id)
+    assert entry is not None
     stored = (tmp_path / "LOG").read_text()
-    assert entry in stored
     assert not [word for word in ("$50,000", "52,500", "ENG-777", "ENG-001", "engagements") if word in stored]
     words = [word for fact in report.facts for word in (fact.value, fact.canonical) if word]
     assert not [word for word in words if hashlib.sha256(word.encode()).hexdigest() in stored]
-    (logged,) = logged_answers(store, [found.snapshot_id])
     assert {"mismatch", "unknown_key"} <= {fact["finding"] for fact in logged["facts"]}
-    assert logged_answers(store, ["retr-snap-other"]) == []
     (run_id,) = store.run_ids()
     assert verify(store, run_id).ok
     (record,) = {f["record_id"] for f in logged["facts"] if f["finding"] == "mismatch"}
     assert erase_evidence(store, [record], reason="asked for").texts
-    assert logged_answers(store, [found.snapshot_id]) == [logged]
+    assert answers_of(settings, found.snapshot_id)[0] == [logged]
+    right, _, _ = answer_report(settings, found.snapshot_id, "The fee is $52,500.")
+    assert "contradicted_fact" not in right.findings["finding"].to_pylist()
     assert verify(store, store.run_ids()[0]).ok
 
 

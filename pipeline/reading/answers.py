@@ -1,8 +1,7 @@
-"""Verification of an answer against the snapshot it is based on: `verify_answer`, from a run alone, without the corpus.
+"""Verification of an answer against the snapshot it is based on, from a run alone, without the corpus.
 
-report = verify_answer(store, "retr-snap-…-0001", answer)
-report.ok, report.findings, report.facts
-store_report(store, report, answer, principal="ana", at=now)
+    report, entry, fault = answer_report(settings, "retr-snap-…-0001", answer)
+    report.ok, report.findings, report.facts
 
 Note: `facts` compares every value, right or wrong, with the records if the contract looked records up; `findings` lists
 only what an answer must not say. Nothing is corrected: the record's value is reported next to it (S1.31, C27). A key that
@@ -14,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +29,7 @@ from ...nodes.rendering import MARGIN, shows_text
 from ...nodes.tables import CONTRACTS, STRUCTURED_FACTS
 from ..config.opening import runs_of
 from ..config.settings import Settings
-from ..runs import Replay, Run, Runs, replay
+from ..runs import Replay, Runs
 from .access import audience_of, open_run, readable_replay
 from .across_runs import read_each
 from .snapshots import readable
@@ -40,9 +39,6 @@ __all__ = [
     "FactFinding",
     "answer_report",
     "answers_of",
-    "logged_answers",
-    "store_report",
-    "verify_answer",
     "verify_facts",
     "visible_items",
 ]
@@ -150,42 +146,42 @@ class AnswerReport:
         return "\n".join([*lines, f"{wrong} wrong, {len(rows) - wrong} noted{records}"]) + "\n"
 
 
-def verify_answer(runs: Runs | Run, snapshot_id: str, answer: str) -> AnswerReport:
-    """Check an answer against the visible bytes of a snapshot.
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[AnswerReport, str | None, str | None]:
+    """Verify an answer against a snapshot that the principal may read; returns the report and the hash of its line in LOG
+    (S1.29, step 4).
+
+    If it could not be logged, the hash is None and the third value is the reason.
 
     Raises:
-        InputError: it is not a snapshot id. StoreError: no run of this folder contains it.
-        VerificationError: stored data does not match its hashes.
+        AccessError: the snapshot belongs to another principal.
     """
-    return _checked(replay(runs, snapshot_id), answer)
-
-
-def _checked(found: Replay, answer: str) -> AnswerReport:
+    run, found, _ = readable_replay(settings, snapshot_id)
     items, frame = visible_items(found)
     looked_up = any(found.tables["contracts"]["exact_lookups"].to_pylist())
     facts = verify_facts(answer, found.tables) if looked_up and found.status != "erased" else []
     mismatches = [(fact.value, fact.canonical) for fact in facts if fact.finding == "mismatch" and fact.canonical]
-    return AnswerReport(
-        found.snapshot_id, found.status, answer_findings(items, answer, frame, mismatches), tuple(facts)
-    )
+    findings = answer_findings(items, answer, frame, mismatches)
+    report = AnswerReport(found.snapshot_id, found.status, findings, tuple(facts))
+    entry = {"run_id": run.run_id, "principal": settings.principal, "verified_at": datetime.now(UTC).isoformat()}
+    try:
+        line = runs_of(settings).log.commit("answer", entry | _logged(report, answer))
+    except StoreError as error:
+        return report, None, error.message
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return report, None, f"Expected to write the log of answers, got {reason} - at runs"
+    assert line is not None
+    return report, line.hash, None
 
 
-def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
-    """Log the findings as a line of LOG; returns its hash (S1.29, step 4).
-
-    The line has no text, as that would stay when it is erased, and no hash of a value, as dates and amounts can be guessed:
-    a value is identified by its position in the answer and its record.
-
-    Raises:
-        StoreError: the folder of runs cannot be written to.
+def _logged(report: AnswerReport, answer: str) -> dict[str, Any]:
+    """What LOG keeps of a report: no text, as that would stay when it is erased, and no hash of a value, as dates and amounts
+    can be guessed. A value is identified by its position in the answer and its record.
     """
     places = places_of([fact.value for fact in report.facts], answer)
-    entry = {
+    return {
         "version": 3,
         "snapshot_id": report.snapshot_id,
-        "run_id": store.open(report.snapshot_id).run_id,
-        "principal": principal,
-        "verified_at": at.astimezone(UTC).isoformat(),
         "answer_sha256": hashlib.sha256(answer.encode()).hexdigest(),
         "status": report.status,
         "ok": report.ok,
@@ -203,31 +199,6 @@ def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: s
             for fact, start in zip(report.facts, places, strict=True)
         ],
     }
-    line = store.log.commit("answer", entry)
-    assert line is not None
-    return line.hash
-
-
-def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[AnswerReport, str | None, str | None]:
-    """Verify an answer against a snapshot that the principal may read; returns the report and the hash of its log
-    entry.
-
-    If it could not be logged, the hash is None and the third value is the reason; see `verify_answer`.
-
-    Raises:
-        AccessError: the snapshot belongs to another principal.
-    """
-    _, found, _ = readable_replay(settings, snapshot_id)
-    store = runs_of(settings)
-    report = _checked(found, answer)
-    try:
-        entry = store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
-    except StoreError as error:
-        return report, None, error.message
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        return report, None, f"Expected to write the log of answers, got {reason} - at runs"
-    return report, entry, None
 
 
 def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
@@ -239,23 +210,15 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
         AccessError: the snapshot belongs to another principal.
         VerificationError: an entry is missing or was changed.
     """
-    store = Runs(settings["runs"], create=False)
+    store, damaged = Runs(settings["runs"], create=False), dict[str, str]()
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
-        return logged_answers(store, [snapshot_id]), 0
-    damaged = dict[str, str]()
-    mine = read_each(settings, store, lambda run: readable(settings, run).rows["snapshot_id"].to_pylist(), damaged)
-    return logged_answers(store, [id_ for _, ids in mine for id_ in ids]), len(damaged)
-
-
-def logged_answers(store: Runs, snapshots: Collection[str]) -> list[dict[str, Any]]:
-    """The entries of some snapshots in the order of LOG.
-
-    Raises:
-        VerificationError: an entry was changed.
-    """
-    lines = [line.body for line in store.log.lines_with('"kind":"answer"') if line.body["snapshot_id"] in {*snapshots}]
-    return [{name: value for name, value in entry.items() if name != "kind"} for entry in lines]
+        wanted = {snapshot_id}
+    else:
+        mine = read_each(settings, store, lambda run: readable(settings, run).rows["snapshot_id"].to_pylist(), damaged)
+        wanted = {id_ for _, ids in mine for id_ in ids}
+    entries = [line.body for line in store.log.lines_with('"kind":"answer"') if line.body["snapshot_id"] in wanted]
+    return [{name: value for name, value in entry.items() if name != "kind"} for entry in entries], len(damaged)
 
 
 def visible_items(found: Replay) -> tuple[list[Shown], str]:

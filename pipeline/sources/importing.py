@@ -444,32 +444,27 @@ def _kind_of(origin_class: str, path: str | None) -> str:
 
 
 def _as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
-    """The column in its declared type; a text of an instant is read, a timestamp without a zone is not.
+    """The column in its declared type, converted without loss. An instant is a text with a time zone, or a timestamp that has
+    one.
 
     Raises:
-        InputError: naming the first row that does not convert.
+        InputError: values do not convert; names the column, and the row of a text.
     """
-    if column.type == type_:
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    given = column.type
-    if pa.types.is_null(given):
-        return pa.nulls(len(column), type_)
-    if pa.types.is_timestamp(type_) and _kind_of_type(given) == "text":
+    given, at = column.type, f"{where(0) if len(column) else 'rows'}.{name}"
+    if given == type_ or pa.types.is_null(given):
+        return column if given == type_ else pa.nulls(len(column), type_)
+    if pa.types.is_dictionary(given):
+        return _as_declared(column.dictionary_decode(), type_, name, where)
+    if pa.types.is_timestamp(type_) and not pa.types.is_timestamp(given):
         return _by_word(column, type_, lambda word, row: instant(word, f"{where(row)}.{name}"))
-    if _kind_of_type(given) != _kind_of_type(type_):
-        raise _wrong(column, type_, name, where)
     if pa.types.is_timestamp(given) and given.tz is None and len(column) > column.null_count:
-        at, hint = f"{where(_first(column))}.{name}", "store the column as a timestamp in UTC"
-        raise InputError.described(TIME, "one without an offset", at, hint=hint)
+        raise InputError.described(TIME, "one without an offset", at, hint="store the column as a timestamp in UTC")
     try:
         finer = pa.types.is_timestamp(given) and given.unit == "ns"  # than the corpus stores
         return column.cast(type_, safe=not finer)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        if pa.types.is_timestamp(given):
-            raise InputError.described(YEARS, "another", f"{where(_first(column))}.{name}") from error
-        raise _wrong(column, type_, name, where) from error
+        expected = YEARS if pa.types.is_timestamp(given) else str(type_)
+        raise InputError.described(expected, "other values", at) from error
 
 
 def _by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], Any]) -> pa.Array:
@@ -513,32 +508,3 @@ def normalized(paths: pa.Array, where: Where) -> pa.Array:
         return found
 
     return _by_word(paths, paths.type, read)
-
-
-def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:
-    return InputError.described(_type_name(type_), _type_name(column.type), f"{where(_first(column))}.{name}")
-
-
-def _type_name(type_: pa.DataType) -> str:
-    """A type without the names of its fields, which are untrusted like values."""
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return f"list of {_type_name(type_.value_type)}"
-    return str(type_).partition("<")[0]
-
-
-def _first(column: pa.Array) -> int:
-    """The first row with a value."""
-    present = np.flatnonzero(np.asarray(column.is_valid()))
-    return int(present[0]) if len(present) else 0
-
-
-def _kind_of_type(type_: pa.DataType) -> str:
-    """What values of a type are; only those of one kind convert."""
-    kinds = pa.types
-    if kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_):
-        return "text"
-    if kinds.is_list(type_) or kinds.is_large_list(type_):
-        return "list"
-    if kinds.is_timestamp(type_):
-        return "time"
-    return "number" if kinds.is_integer(type_) or kinds.is_floating(type_) else str(type_)

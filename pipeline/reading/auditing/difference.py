@@ -34,8 +34,6 @@ __all__ = ["COMPARED", "Changes", "Side", "SnapshotsDiff", "changes", "compared"
 
 COMPARED = ("snapshots", "requests", "trimmed", "citations", "decisions", "ranked")
 """The tables that are compared."""
-_ASKED = ("question", "project", "principal", "purpose", "as_of", "mode", "role")
-"""The columns by which requests with different ids are matched."""
 _OF_REQUEST = {
     "request_id": "request_id",
     "snapshot_id": "snapshot_id",
@@ -246,19 +244,5 @@ def _paired(
     ids = [tables["snapshots"]["request_id"].to_pylist() for tables in (before, after)]
     if snapshots:
         return {ids[0][0]: 0}, {ids[1][0]: 0}, 0, 0
-    own, other = ({id_: id_ for id_ in side} for side in ids)
-    if not own.keys() & other.keys():
-        own, other = (_spelled(tables["requests"]) for tables in (before, after))
-    common = sorted(own.keys() & other.keys(), key=str)
-    numbered = [{known[key]: number for number, key in enumerate(common)} for known in (own, other)]
-    return numbered[0], numbered[1], len(ids[0]) - len(common), len(ids[1]) - len(common)
-
-
-def _spelled(requests: pa.Table) -> dict[Any, str]:
-    """The id of each request by its fields, and its number among equal ones."""
-    found, seen = dict[Any, str](), Counter[tuple[Any, ...]]()
-    for row in requests.select(["request_id", *_ASKED]).sort_by("request_id").to_pylist():
-        asked = tuple(row[name] for name in _ASKED)
-        found[asked, seen[asked]] = row["request_id"]
-        seen[asked] += 1
-    return found
+    common = {id_: number for number, id_ in enumerate(sorted({*ids[0]} & {*ids[1]}))}
+    return common, common, len(ids[0]) - len(common), len(ids[1]) - len(common)

@@ -31,7 +31,7 @@ from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
 from ..access import pinned_corpus
 
-__all__ = ["POLICIES", "Recorded", "bm25_of", "line_of", "policies_now"]
+__all__ = ["POLICIES", "Recorded", "line_of", "policies_now"]
 
 POLICIES = ("purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules")
 """The policy tables that a run stores."""
@@ -119,7 +119,9 @@ def line_of(
         lanes = ordered_lanes(recorded["lanes"].split(","))
     except (KeyError, AttributeError) as error:
         raise StoreError("Expected the lanes of the run in its settings, got none", at=run.run_id) from error
-    bm25: Bm25 = bm25_of(run)
+    bm25 = re.fullmatch(r"k1=(?P<k1>\S+) b=(?P<b>\S+)", recorded.get("bm25") or "")
+    if bm25 is None:
+        raise StoreError("Expected BM25 settings in the manifest, got none", at=run.run_id)
     parts = dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True))
     # A run without an encoder or cross-encoder is executed again without one.
     encoded = parts.get("encoder") != "none"
@@ -144,7 +146,7 @@ def line_of(
             plugins=plugins.digest,
         ),
         lanes=lanes,
-        bm25=bm25,
+        bm25=Bm25(float(bm25["k1"]), float(bm25["b"])),
         vectors=QueryVectors(encoder),
         lanes_off=off,
         pairs=PairScores(reader),
@@ -162,19 +164,6 @@ def _faults(run: Any) -> dict[str, str]:
         for lane, message in zip(lanes_off["subject"].to_pylist(), lanes_off["message"].to_pylist(), strict=True)
         if message and message.startswith(MODEL_FAULTS)
     }
-
-
-def bm25_of(run: Any) -> Any:
-    """The BM25 settings that a run was made with.
-
-    Raises:
-        StoreError: the run does not record them.
-    """
-    stored = run.settings.get("bm25")
-    match = re.fullmatch(r"k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
-    if match is None:
-        raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r}", at=run.run_id)
-    return Bm25(float(match["k1"]), float(match["b"]))
 
 
 def policies_now(settings: Settings) -> Any:
