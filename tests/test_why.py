@@ -226,11 +226,11 @@ def test_what_would_admit_a_row_does(world, change, granted):
     bounds = [bound | granted for bound in bounds]
     for position in range(frame.evidence.num_rows):
         found = remedies(contract[0], bounds, frame, position)
-        gates = [remedy.gate for remedy in found]
+        gates = [gate.name for gate, _ in found]
         assert len(gates) == len(set(gates))
         verdict = refusals(CONTRACTS.from_rows(contract), CONTRACT_BOUNDS.from_rows(bounds), frame, [position])[0]
         assert (gates[0] if gates else None) == verdict["decided_by"]
-        if all(remedy.possible for remedy in found):
+        if all(opening.possible for _, opening in found):
             assert _after(module, contract[0], bounds, frame, position, len(found)) is None
 
 
@@ -288,7 +288,7 @@ def test_a_row_that_mode_or_role_leaves_out_names_them(world):
 
     def told(path: str, change: dict = BY_MODE) -> list[tuple[str, str]]:
         found = remedies(contract[0] | change | {"denied_paths": [], "denied_sources": []}, bounds, frame, place[path])
-        return [(remedy.gate, remedy.rule) for remedy in found]
+        return [(gate.name, opening.rule) for gate, opening in found]
 
     assert told("late.md")[0] == ("level", "mode planning: not sprint")
     assert told("shown.md") == [("path_allow", "mode planning: only late.md or zone.md or keys/")]

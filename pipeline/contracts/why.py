@@ -31,7 +31,7 @@ from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
 from ...nodes.tables import CANDIDATES, CONTRACT_BOUNDS, CONTRACTS
-from ...nodes.walls.gate import Case
+from ...nodes.walls.gate import Case, Gate, Opening
 from ...nodes.walls.second_wall import granted
 from ..config.settings import Settings
 from ..plugins import plugins_of
@@ -112,7 +112,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
     scores = _scores(seen.tables["ranked"].to_pylist(), decisions)
     own = [row for row in decisions if audits or row["stage"] != "gate"]  # of A(r): of others a caller learns nothing
-    contracts, bounds = (run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds"))
+    contracts, bounds = seen.tables["contracts"], seen.tables["contract_bounds"]
     known = {row["evidence_id"]: row for row in own}
 
     def told(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -121,15 +121,16 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
-        if recorded := [row for row in own if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)]:
-            return told([_decided(row, scores) for row in recorded])
-        raise
+        named = _at(pa.array([row["path"] for row in own], pa.string()), evidence)
+        if not (recorded := [row for row, at in zip(own, named, strict=True) if at or row["evidence_id"] == evidence]):
+            raise
+        return told([_decided(row, scores) for row in recorded])
     projects = audited_projects(settings, run) if audits else set(bounds["project"].to_pylist())
     frame = corpus.frame(sorted(projects & set(corpus.projects())))
     meant, line = _rows_meant(frame, evidence)
     ids = dict(zip(meant, frame.evidence["evidence_id"].take(pa.array(meant, pa.int64())).to_pylist(), strict=True))
     others = [row for row in meant if ids[row] not in known]
-    case = _Case(run, snapshot_id, frame, known, scores, contracts, bounds)
+    case = _Case(run, seen.tables, frame, known, scores)
     if not audits:
         now = grants_for(run, grants_or_none(settings))
         others = case.admitted(others, *contracts_now(seen.tables, now)) if contracts.num_rows else []
@@ -153,14 +154,8 @@ def _cut(item: dict[str, Any], text: str, line: int) -> dict[str, Any]:
     if item["masked"] or text in map(str.strip, item["visible_text"].splitlines()):
         return {}
     said = f"lines {item['line_start']}-{item['line_end']} of it are shown, and line {line} is not"
-    admits = ["a higher max_tokens, max_chars or max_chunk_tokens"]
-    return {
-        "outcome": "rejected",
-        "stage": "trim",
-        "reason_code": "budget_part",
-        "reason_text": said,
-        "would_admit": admits,
-    }
+    found = {"outcome": "rejected", "stage": "trim", "reason_code": "budget_part", "reason_text": said}
+    return found | {"would_admit": ["a higher max_tokens, max_chars or max_chunk_tokens"]}
 
 
 def _lines(frame: Any, row: int, as_of: datetime) -> tuple[int, int] | None:
@@ -185,12 +180,10 @@ class _Case:
     """One snapshot, as its reader may see it."""
 
     run: Any
-    snapshot_id: str
+    tables: Mapping[str, pa.Table]
     frame: Any
     decided: dict[str, Any]
     scores: Mapping[str, str]
-    contracts: pa.Table
-    bounds: pa.Table
 
     @cached_property
     def plugins(self) -> Plugins:
@@ -198,7 +191,8 @@ class _Case:
 
     def admitted(self, rows: list[int], contracts: pa.Table, bounds: pa.Table) -> list[int]:
         """Of these rows those that passed every gate, and that the grants behind the other contract and bounds admit."""
-        passed = [one["admitted"] for one in refusals(self.contracts, self.bounds, self.frame, rows, self.plugins)]
+        own = self.tables["contracts"], self.tables["contract_bounds"]
+        passed = [one["admitted"] for one in refusals(own[0], own[1], self.frame, rows, self.plugins)]
         held = granted(
             self.frame.evidence.take(pa.array(rows, pa.int64())), np.zeros(len(rows), int), contracts, bounds
         )
@@ -210,31 +204,30 @@ class _Case:
         decision = self.decided.get(stored["evidence_id"])
         if decision and decision["stage"] != "gate":
             return _decided(decision, self.scores)
-        if not self.contracts.num_rows:
+        if not self.tables["contracts"].num_rows:
             return _answer(stored, "resolve", "request_failed", "the request failed before a row was looked at")
-        contract = self.contracts.to_pylist()[0]
+        contract = self.tables["contracts"].to_pylist()[0]
         if contract["denied"]:
             reason = contract["denied_reason"]
-            return _answer(stored, "resolve", reason, refusal_of(reason), decided_by="contract")
-        verdict = refusals(self.contracts, self.bounds, self.frame, [row], self.plugins)[0]
-        if verdict["admitted"]:
-            return not_recalled(self.run, self.snapshot_id, self.frame, row)
-        found = remedies(contract, self.bounds.to_pylist(), self.frame, row, self.plugins)
-        gate = next(gate for gate in self.plugins.order.gates if gate.name == verdict["decided_by"])
-        answer = _answer(stored, "gate", gate.reason_code, f"required: {gate.doc}", decided_by=gate.name)
-        outcome = decision["outcome"] if decision else "rejected"
-        return answer | {
-            "outcome": outcome,
-            "rules": [f"{remedy.gate}: {remedy.rule}" for remedy in found if remedy.rule],
-            "would_admit": [remedy.needed if remedy.possible else f"only {remedy.needed}" for remedy in found],
-        }
+            return _answer(stored, "resolve", reason, refusal_of(reason), "contract")
+        found = remedies(contract, self.tables["contract_bounds"].to_pylist(), self.frame, row, self.plugins)
+        if not found:
+            return not_recalled(self.tables, self.frame, row)
+        gate = found[0][0]
+        return _answer(
+            stored, "gate", gate.reason_code, f"required: {gate.doc}", gate.name,
+            outcome=decision["outcome"] if decision else "rejected",
+            rules=[f"{gate.name}: {opening.rule}" for gate, opening in found if opening.rule],
+            would_admit=[opening.needed if opening.possible else f"only {opening.needed}" for _, opening in found],
+        )  # fmt: skip
 
 
 def _rows_meant(frame: Any, evidence: str) -> tuple[list[int], int | None]:
     """Frame rows with this evidence id, at this path or one that ends with it, or with a placement that covers this line
     of it; ascending. And the line, if it is one that names them.
     """
-    rows = np.flatnonzero(np.asarray(pc.equal(frame.evidence["evidence_id"], evidence)) | _at(frame, evidence))
+    paths = frame.evidence["path"]
+    rows = np.flatnonzero(np.asarray(pc.equal(frame.evidence["evidence_id"], evidence)) | _at(paths, evidence))
     if len(rows) or not (place := _LINE.fullmatch(evidence)):
         return rows.tolist(), None
     line = int(place["line"])
@@ -242,50 +235,30 @@ def _rows_meant(frame: Any, evidence: str) -> tuple[list[int], int | None]:
         pc.less_equal(frame.placements["line_start"], line), pc.greater_equal(frame.placements["line_end"], line)
     )
     covered = frame.placements["row"].filter(pc.fill_null(covers, False)).to_numpy()
-    return np.intersect1d(covered, np.flatnonzero(_at(frame, place["path"]))).tolist(), line
+    return np.intersect1d(covered, np.flatnonzero(_at(paths, place["path"]))).tolist(), line
 
 
-def _at(frame: Any, path: str) -> Any:
-    """Whether each row is of this path, or of one that ends with it, as it is called from a folder below."""
-    paths = frame.evidence["path"]
-    ends = pc.or_(pc.equal(paths, path), pc.ends_with(paths, f"/{path}"))
-    return np.asarray(ends.fill_null(False))
-
-
-def _ends_with(path: str | None, name: str) -> bool:
-    return path == name or (path or "").endswith(f"/{name}")
+def _at(paths: Any, name: str) -> Any:
+    """Whether each path is this one, or ends with it, as it is called from a folder below."""
+    below_root = pc.binary_join_element_wise("", paths, "/")
+    return np.asarray(pc.ends_with(below_root, f"/{name}").fill_null(False))
 
 
 def _decided(decision: dict[str, Any], scores: Mapping[str, str]) -> dict[str, Any]:
     """The answer in a decision row, with how close it came."""
-    shown = decision["outcome"] == "selected"
-    advice = [] if shown else [_ADVICE.get(decision["reason_code"], f"another outcome of stage {decision['stage']}")]
-    answer = _answer(
-        decision, decision["stage"], decision["reason_code"], decision["reason_text"], decision["decided_by"]
-    )
+    code, stage = decision["reason_code"], decision["stage"]
+    advice = [] if decision["outcome"] == "selected" else [_ADVICE.get(code, f"another outcome of stage {stage}")]
+    more = {"outcome": decision["outcome"], "rank": decision["rank"], "would_admit": advice}
     closeness = scores.get(decision["evidence_id"])
-    found = {"outcome": decision["outcome"], "rank": decision["rank"], "closeness": closeness, "would_admit": advice}
-    return answer | found
+    return _answer(decision, stage, code, decision["reason_text"], decision["decided_by"], closeness=closeness, **more)
 
 
 def _answer(
-    row: dict[str, Any], stage: str, reason_code: str, reason_text: str, decided_by: str | None = None
+    row: Mapping[str, Any], stage: str, code: str, text: str, decided_by: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    return {
-        "evidence_id": row["evidence_id"],
-        "source_id": row["source_id"],
-        "path": row["path"],
-        "outcome": "rejected",
-        "stage": stage,
-        "decided_by": decided_by,
-        "reason_code": reason_code,
-        "reason_text": reason_text,
-        "lines": None,
-        "rank": None,
-        "closeness": None,
-        "rules": [],
-        "would_admit": [],
-    }
+    found = {name: row[name] for name in ("evidence_id", "source_id", "path")}
+    found |= {"outcome": "rejected", "stage": stage, "decided_by": decided_by, "reason_code": code, "reason_text": text}
+    return found | {"lines": None, "rank": None, "closeness": None, "rules": [], "would_admit": []} | more
 
 
 def _nothing(evidence: str) -> AccessError:
@@ -296,25 +269,15 @@ def _nothing(evidence: str) -> AccessError:
     )
 
 
-@dataclass(frozen=True)
-class Remedy:
-    """One gate that stops the row: its deciding rule, and what would open it."""
-
-    gate: str
-    rule: str
-    needed: str
-    possible: bool = True
-    """Whether a contract can open it; otherwise only the row itself could change."""
-
-
 def remedies(
     contract: dict[str, Any],
     bounds: list[dict[str, Any]],
     frame: Any,
     position: int,
     plugins: Plugins = NO_PLUGINS,
-) -> list[Remedy]:
-    """The gates that stop a frame row, in gate order; empty for a row that passes all of them.
+) -> list[tuple[Gate, Opening]]:
+    """The gates that stop a frame row, in gate order, each with its deciding rule and what would open it; empty for a row
+    that passes all of them.
 
     Raises:
         SchemaError: the `remedy` of a plugin's gate failed.
@@ -324,13 +287,10 @@ def remedies(
     placed = frame.placements.slice(starts[position], starts[position + 1] - starts[position]).to_pylist()
     case = Case(copy.deepcopy(contract) | {"denied": False}, copy.deepcopy(bounds), row, placed)
     gates = {gate.name: gate for gate in plugins.order.gates}
-    found: list[Remedy] = []
-    for _ in gates:
-        name = _stopped_by(case, frame, position, plugins)
-        if name is None or (found and name == found[-1].gate):
-            break
-        found.append(Remedy(name, *gates[name].opening(case)))
-        if not found[-1].possible:
+    found: list[tuple[Gate, Opening]] = []
+    while (name := _stopped_by(case, frame, position, plugins)) and gates[name] not in [gate for gate, _ in found]:
+        found.append((gates[name], gates[name].opening(case)))
+        if not found[-1][1].possible:
             break
     return found
 
@@ -340,20 +300,18 @@ def _stopped_by(case: Case, frame: Any, position: int, plugins: Plugins = NO_PLU
     return refusals(contracts, bounds, frame, [position], plugins)[0]["decided_by"]
 
 
-def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, Any]:
-    """The answer about an admissible row without a decision."""
+def not_recalled(tables: Mapping[str, pa.Table], frame: Any, row: int) -> dict[str, Any]:
+    """The answer about an admissible row without a decision, from the tables of its snapshot."""
 
     def lost(stage: str, decided_by: str | None, text: str, *advice: str) -> dict[str, Any]:
-        return _answer(stored, stage, "not_recalled", text, decided_by) | {"would_admit": list(advice)}
+        return _answer(stored, stage, "not_recalled", text, decided_by, would_admit=list(advice))
 
-    contract = run.table("contracts", snapshot_id=snapshot_id).to_pylist()[0]
-    plan = run.table("sub_queries", texts=True, snapshot_id=snapshot_id)
-    hits = run.table("hits", snapshot_id=snapshot_id)
+    plan, hits = tables["sub_queries"], tables["hits"]
     stored = frame.evidence.slice(row, 1).to_pylist()[0]
     if (own := hits.filter(pc.equal(hits["evidence_id"], stored["evidence_id"]))).num_rows:
         best = own.sort_by("rank").to_pylist()[0]
         text = f"lane {best['lane']} found it at rank {best['rank']} of {best['sub_query_id']}, and merging cut it"
-        return lost("merge", "pool_k", text, f"a pool_k above {contract['pool_k']}")
+        return lost("merge", "pool_k", text, f"a pool_k above {tables['contracts']['pool_k'][0].as_py()}")
     if not plan.num_rows:
         text = "the plan has no sub-queries: no rule of the purpose applied"
         return lost("plan", None, text, "a question, an anchor, or a recall_effort above none")
@@ -362,12 +320,11 @@ def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, 
         kind, authority = stored["evidence_kind"], stored["authority"] or 0
         text = f"no sub-query returns {kind} of this source, age and authority {authority}"
         return lost("plan", "plan", text, f"a purpose whose plan looks for {kind}, or required_evidence of its kind")
-    shared = _shares_a_key(run, snapshot_id, asking, frame, row)
-    lane_k = pc.max(asking["lane_k"]).as_py()
-    if shared:
-        return lost("recall", "lane_k", "other rows answer the same words better", f"a lane_k above {lane_k}")
+    more = f"a lane_k above {pc.max(asking['lane_k']).as_py()}"
+    if _shares_a_key({"sub_queries": asking, "anchors": tables["anchors"]}, frame, row):
+        return lost("recall", "lane_k", "other rows answer the same words better", more)
     text = "it shares no term, symbol, path or id with any sub-query, and no lane recalled it"
-    return lost("recall", None, text, "a question or an anchor that names what it says", f"a lane_k above {lane_k}")
+    return lost("recall", None, text, "a question or an anchor that names what it says", more)
 
 
 def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -385,29 +342,14 @@ def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
     return (row["authority"] or 0) >= sub_query["min_authority"]
 
 
-def _shares_a_key(run: Any, snapshot_id: str, plan: pa.Table, frame: Any, row: int) -> bool:
-    """Whether the index contains the row under a key that one of these sub-queries looks up."""
+def _shares_a_key(given: Mapping[str, pa.Table], frame: Any, row: int) -> bool:
+    """Whether the index contains the row under a key that one of the given sub-queries looks up."""
     from ..line.driver import build_driver
 
-    anchors = run.table("anchors", texts=True, snapshot_id=snapshot_id)
-    given = {"sub_queries": plan, "anchors": anchors}
-    terms = build_driver().execute(["query_terms"], overrides=given)["query_terms"]
+    terms = build_driver().execute(["query_terms"], overrides=dict(given))["query_terms"]
     segment = int(np.searchsorted(frame.segments["row_start"].to_numpy(), row, side="right")) - 1
     keys = pc.unique(terms["term"]).to_pylist()
     return bool(np.any(frame.postings.lookup(keys, np.array([segment])).rows == row))
-
-
-_STORED = (
-    "source_id",
-    "version",
-    "captured_time",
-    "path",
-    "line_start",
-    "line_end",
-    "byte_start",
-    "byte_end",
-    "text_sha256",
-)
 
 
 def is_audit_entry(name: str) -> bool:
@@ -416,7 +358,8 @@ def is_audit_entry(name: str) -> bool:
 
 
 def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
-    """The `decision` of an audit entry, and for auditors `log` and `stored`, the row as it was imported.
+    """The `decision` of an audit entry, and for auditors `log` and `stored`, its citation with the generation of
+    the corpus.
 
     A caller who does not audit the snapshot gets only the decision: log positions disclose how many requests others made.
 
@@ -436,7 +379,7 @@ def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
     line = own_line(run, snapshot_id)
     log = {"sequence": line.number, "kind": line.body["kind"], "hash": line.hash} if line else None
     cited = next((row for row in kept.citations.to_pylist() if row["evidence_id"] == evidence), None)
-    stored = cited and {name: cited[name] for name in _STORED} | {"generation": run.settings.get("generation")}
+    stored = cited and cited | {"generation": run.settings.get("generation")}
     return found | {"log": log, "stored": stored}
 
 
