@@ -77,7 +77,7 @@ def test_a_run_to_resume_that_is_anothers_and_one_that_is_not_there_read_alike(r
 
 
 def test_gc_tells_sizes_to_auditors_alone(shop, capsys, monkeypatch):
-    for principal, removed in (("ana", "removed: 1 generation, 0 packs, 0 files, 0 bytes"), ("eve", "ok")):
+    for principal, removed in (("ana", "removed: generations 1, packs 0, files 0, bytes 0"), ("eve", "nothing")):
         monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", principal)
         code, out, _ = run("gc", "--keep", "1", capsys=capsys)
         assert (code, out.splitlines()[0], "bytes" in out) == (0, removed, principal == "ana")

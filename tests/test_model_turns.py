@@ -49,7 +49,7 @@ def test_a_turn_is_replayed_from_its_event(turn: dict[str, Any], capsys: pytest.
     assert [one["in_input"] for one in found["snapshots"]] == [True, True]
     assert all(one["citations"] and one["block"] in Path("input.txt").read_text() for one in found["snapshots"])
     text = run("verify", "--event", "event.json", capsys=capsys)[1]
-    assert text.splitlines()[-1] == "visible tools: read_file, run_tests"
+    assert "visible tools: read_file, run_tests" in text.splitlines()
 
 
 def test_an_input_that_was_not_the_one_hashed_exits_5(turn: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,7 +127,7 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
              (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
     code, out, _ = run("why", result["auditEntryId"], *where, capsys=capsys)
     assert code == 0
-    assert f"  log: line {line.number} ({line.body['kind']}), hash {line.hash}\n" in out
+    assert f"log: sequence {line.number}, kind {line.body['kind']}, hash {line.hash}" in " ".join(out.split())
 
     (own,) = shown(settings_of(world.folder, "bob"), world.bob).xray["results"]
     assert set(audit_trail(settings_of(world.folder, "bob"), own["auditEntryId"])) == {"audit_entry", "decision"}

@@ -9,6 +9,7 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document, printed, to_json
+from ..views.text_table import plain_text
 from .options import given, settings_of
 from .output import EXIT, deliver, emit, note
 
@@ -92,14 +93,7 @@ def import_(
     from ..context.projections import import_transcript
 
     found = import_transcript(transcript, out, kind)
-    emit(
-        found,
-        text=f"session {found['session_id']}: {counted(found['events'], 'event')} ({found['new']} new) in {out}",
-    )
-    for sentence in found["notes"]:
-        note(f"log: {sentence}")
-    for what, count in found["left_out"].items():
-        note(f"skipped: {what}: {count:,}")
+    emit(found)
     note(f"next: `context project {out}`, with --all for every request that the agent made")
 
 
@@ -127,9 +121,7 @@ def log(
     events = opened.count()
     if skipped:
         note(f"log: {counted(skipped, 'line')} could not be read and were left out")
-    value = {"session_id": opened.session_id, "events": events, "appended": added}
-    text = f"session {opened.session_id}: {counted(events, 'event')}, {added} appended"
-    emit(value, text=text)
+    emit({"session_id": opened.session_id, "events": events, "appended": added})
 
 
 @context.command("open")
@@ -152,7 +144,8 @@ def difference_of_inputs(settings: Any, first: str, second: str) -> tuple[dict[s
     from ..context.store import ContextStore
 
     found = difference(*(ContextStore.of(settings).replay(each).projection for each in (first, second)))
-    return found, "\n".join([*_compared(found), "", *found["diff"]])
+    lines = plain_text({name: value for name, value in found.items() if name != "diff"})
+    return found, "\n".join([lines, *found["diff"]])
 
 
 def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) -> tuple[dict[str, Any], str]:
@@ -201,24 +194,6 @@ def _snapshot(name: str, replay: Any) -> dict[str, Any]:
         return {"snapshot_id": name, "status": "not readable", "block_ref": None, "citations": []}
     citations = replay.citations.to_pylist()
     return {"snapshot_id": name, "status": replay.status, "block_ref": replay.block_ref, "citations": citations}
-
-
-def _compared(found: dict[str, Any]) -> list[str]:
-    """The differences between two inputs, in lines; parts and sources that differ are indented."""
-
-    def moved(both: list[Any]) -> str:
-        return f"{both[0]} -> {both[1]}" if both[0] != both[1] else f"{both[0]}"
-
-    lines = [f"{name.replace('_', ' ')}: {'yes' if found[name] else 'no'}" for name in ("same_input", "same_prefix")]
-    lines += [f"{name}: {moved(found[name])}" for name in ("phase", "tokens")]
-    lines += [f"  {part}: {moved(both)}" for part, both in found["part_tokens"].items()]
-    for name in ("only_in_first", "only_in_second"):
-        lines += [f"{name.replace('_', ' ')}:"] * bool(found[name]) + [f"  {source}" for source in found[name]]
-    lines += ["other decision:"] * bool(found["changed"])
-    for each in found["changed"]:
-        decided = [f"{name.replace('_', ' ')} {moved(both)}" for name, both in each.items() if name != "source_id"]
-        lines.append(f"  {each['source_id']}: {', '.join(decided)}")
-    return lines
 
 
 def _known_format(name: str, at: str = "--format") -> None:

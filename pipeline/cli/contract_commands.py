@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typer.core import TyperGroup
 
 from ..progress import counted
 from ..views.printed import json_document, to_json
-from ..views.text_table import text_table
+from ..views.text_table import plain_text
 from .context_commands import why_of_input
 from .options import SetFlag, fields_of, named, settings_of
 from .output import EXIT, emit, note, write_file
@@ -47,23 +46,8 @@ def check(request: Subject = None, given: SetFlag = None) -> int:
         named = {**fields.given, **dict.fromkeys(fields.without)}
         fields = replace(fields, given={**defaults_in(settings, Path.cwd(), named), **fields.given})
     found = explain(resolver.scope(fields)) | {"findings": [one.as_dict() for one in lint(resolver, fields)]}
-    emit(found, text=_contract_text(found))
+    emit(found)
     return EXIT["denied"] if any(one["level"] == "error" for one in found["findings"]) else EXIT["ok"]
-
-
-def _contract_text(found: dict[str, Any]) -> str:
-    """A contract in lines: who asks, findings, then tables of what its gates let through and of its rows."""
-    counts = f"{counted(found['rows'], 'row')} in {counted(found['documents'], 'document')}"
-    text = f"{found['who']}\ncontract {found['contract_id']}: {counts}\n"
-    text += f"denied: {found['refusal']}\n" if found["refusal"] else ""
-    text += "".join(f"{one['level']}: {one['rule']}: {one['at']}: {one['message']}\n" for one in found["findings"])
-    gates = [(gate["gate"], gate["says"], gate["rule"] or "-") for gate in found["gates"]]
-    rows = [(name.replace("_", " "), value, of) for name, by in found["by"].items() for value, of in by.items()]
-    tables = (
-        (("gate", "lets through", "rule"), gates),
-        (("by", "value", "rows"), rows),
-    )
-    return text + "".join(text_table(columns, cells) for columns, cells in tables if cells)
 
 
 @contract.command()
@@ -147,16 +131,7 @@ def difference_of_contracts(settings: Any, one: str, other: str) -> tuple[dict[s
     first, second = (resolver.scope(_fields(settings, subject, None)) for subject in (one, other))
     reached = {bound["project"] for scope in (first, second) for bound in scope.bounds}
     found = difference(first, second, ids=audits(settings, reached))
-    fields = [(field["field"], *(_shown(field[side]) for side in ("a", "b"))) for field in found["fields"]]
-    rows = found["rows"]
-    text = text_table(("field", "A", "B"), fields) if fields else "no field differs\n"
-    text += f"rows: {rows['only_a']} only in A, {rows['only_b']} only in B, {rows['both']} in both\n"
-    text += "".join(f"  {side}: {', '.join(ids)}\n" for side, ids in found.get("ids", {}).items() if ids)
-    return found, text
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return found, plain_text(found)
 
 
 def _explanations(rows: list[dict[str, Any]]) -> str:
@@ -197,16 +172,8 @@ def _advised(row: dict[str, Any]) -> list[str]:
 
 
 def _trail_text(trail: dict[str, Any]) -> str:
-    """An audit entry and its decision, log line and stored row, in lines."""
-    lines = [_explanations([trail["decision"]]).rstrip("\n")]
-    if log := trail.get("log"):
-        lines.append(f"  log: line {log['sequence']} ({log['kind']}), hash {log['hash']}")
-    if stored := trail.get("stored"):
-        taken = stored["captured_time"]
-        when = f", taken in at {taken.isoformat()}" if taken else ""
-        lines.append(f"  stored: {stored['source_id']} version {stored['version'] or '-'}{when}")
-        lines.append(f"  generation: {stored['generation']}, text SHA-256 {stored['text_sha256']}")
-    return "\n".join(lines) + "\n"
+    """The decision of an audit entry, its log line and its stored row, in lines."""
+    return _explanations([trail["decision"]]) + plain_text({name: trail.get(name) for name in ("log", "stored")})
 
 
 def _resolver(settings: Any) -> Any:

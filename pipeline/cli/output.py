@@ -18,7 +18,7 @@ from typing import Any
 from ...nodes.errors import ScopedRetrievalError, last_frame
 from ..progress import counted
 from ..views.printed import json_document, printed, visible
-from ..views.text_table import text_table
+from ..views.text_table import plain_text, text_table
 
 GIVEN: ContextVar[dict[str, Any]] = ContextVar("given")
 """The global options of the command that runs, those that were given; see `options.Command`."""
@@ -62,11 +62,8 @@ def exit_code_of(statuses: Mapping[str, int]) -> int:
 
 
 def emit(value: Any, *, text: str | None = None) -> None:
-    """Print a result: the text, or the value as JSON where there is no text or the user asked for JSON."""
-    if text is None or given("json"):
-        sys.stdout.write(json_document(value))
-    else:
-        sys.stdout.write(printed(text))
+    """Print a result: the value as JSON if the user asked for JSON, else the text, by default its values in lines."""
+    sys.stdout.write(json_document(value) if given("json") else printed(plain_text(value) if text is None else text))
     sys.stdout.flush()
 
 
@@ -123,7 +120,7 @@ def print_error(error: BaseException, *, as_json: bool) -> int:
     message, hint = redact_text(message), redact_text(hint)
     if as_json:
         kind = type(error).__name__
-        emit({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}})
+        deliver(json_document({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}}), None)
     with suppress(BrokenPipeError):
         _tell(f"error: {message}" + (f"\n\nHint: {hint}" if hint else ""))
     return code

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from ..servers.clients import CLIENTS
+from ..views.printed import json_document
 from .options import PresetFlag, given, settings_of
-from .output import EXIT, emit, note
+from .output import EXIT, deliver, emit, note
 
 PORT = 8765
 TOKENS = 1_200
@@ -47,7 +48,7 @@ def serve(
     from ..servers import http_app
 
     if openapi:
-        emit(http_app.application(settings, preset=preset).openapi())
+        deliver(json_document(http_app.application(settings, preset=preset).openapi()), None)
     elif given("json"):
         emit({"host": host, "port": port})
     else:
@@ -177,7 +178,7 @@ def prompt_hook() -> int:
     weak = any(each["condition"] == "no_strong_match" for each in found.conditions)
     if found.block and not weak:
         output = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
-        emit({"hookSpecificOutput": output})
+        deliver(json_document({"hookSpecificOutput": output}), None)
     note(f"snapshot: {found.snapshot_id or 'none'} ({'no strong match' if weak else found.status})")
     return EXIT["ok"]
 

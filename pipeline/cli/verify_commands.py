@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
-from ..views.text_table import text_table
 from .options import given, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note
 
@@ -104,14 +103,7 @@ def _rerun(settings: Any, name: str) -> int:
     from ..reading.auditing.reproduce import reproduced
 
     found = reproduced(settings, name)
-    lines = [
-        f"{'the same' if found.same else 'differs'}: {found.run_id}, {counted(found.snapshots, 'snapshot')} executed"
-    ]
-    if found.first is not None:
-        lines.append(f"first difference: {found.first}")
-    lines += [f"corpus: {problem}" for problem in found.problems]
-    lines += [f"changed since: {part}: {was or '-'} -> {now or '-'}" for part, (was, now) in found.changed.items()]
-    emit(found.as_dict(), text="\n".join(lines) + "\n")
+    emit(found.as_dict())
     return EXIT["ok"] if found.same else EXIT["differs"]
 
 
@@ -131,15 +123,7 @@ def _verify_turn(event: Path) -> int:
     from ..reading.model_turns import replayed_turn
 
     turn = replayed_turn(settings_of("runs"), event)
-    words = {True: "yes", False: "NO", None: "-"}
-    rows = [
-        (one.replay.snapshot_id, one.replay.status, one.replay.citations.num_rows, words[one.in_input])
-        for one in turn.snapshots
-    ]
-    text = text_table(("snapshot", "status", "citations", "block in the input"), rows)
-    text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {words[turn.input_matches]}\n"
-    text += f"visible tools: {', '.join(turn.event.visible_tool_set) or '-'}\n"
-    emit(turn.as_dict(), text=text)
+    emit(turn.as_dict())
     if not turn.agrees:
         return EXIT["differs"]
     return EXIT["erased"] if any(one.replay.status == "erased" for one in turn.snapshots) else EXIT["ok"]
@@ -157,15 +141,9 @@ def _verify_corpus(anchor: str | None) -> int:
     settings = settings_of("corpus")
     opened = corpus_of(settings)
     problems = opened.verify(anchor)
-    if not audits_corpus(settings, opened.projects()):
-        emit({"ok": not problems}, text="differs\n" if problems else "ok\n")
-        return EXIT["differs"] if problems else EXIT["ok"]
-    text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
-    emit({"ok": not problems, "problems": problems, "head": opened.head}, text=text)
+    told = audits_corpus(settings, opened.projects())
+    emit({"ok": not problems} | ({"problems": problems, "head": opened.head} if told else {}))
     return EXIT["differs"] if problems else EXIT["ok"]
-
-
-FILE_HINT = "do not rely on this file: ask for it again, or export the snapshot again and compare"
 
 
 def _verify_file(file: Path, anchor: str | None) -> int:
@@ -174,13 +152,11 @@ def _verify_file(file: Path, anchor: str | None) -> int:
     from ..reading.auditing.export import check_file
 
     found = check_file(file, signer_of(settings_of()), anchor=anchor)
-    signed = "signed with the trusted key" if found.signed else "no trusted key was given, so no signature was checked"
-    lines = [f"{found.snapshot_id}: {'ok' if found.ok else 'changed'}", *(f"  {problem}" for problem in found.problems)]
-    lines.append(f"  {signed}" if found.ok else f"  {FILE_HINT}")
-    if found.erased:
-        lines.append(f"  erased texts: {found.erased}")
-    lines.append(f"head of the log in the file: {found.head or '-'}")
-    emit(found.as_dict(), text="\n".join(lines))
+    emit(found.as_dict())
+    if not found.ok:
+        note("do not rely on this file: ask for it again, or export the snapshot again and compare")
+    elif not found.signed:
+        note("no trusted key was given, so no signature was checked")
     return EXIT["ok"] if found.ok else EXIT["differs"]
 
 
@@ -227,14 +203,10 @@ def gc(
         if not known_runs(settings, store)(discard):
             raise unknown(discard)
         store.discard(discard)
-        emit({"discarded": discard}, text=f"{discard}: discarded")
+        emit({"discarded": discard})
         return EXIT["ok"]
     found = _compacted(settings) | _without_old_generations(settings, keep or sys.maxsize)
-    lines = [f"{run_id}: compacted {counted(number, 'snapshot')}" for run_id, number in found["compacted"].items()]
-    lines += found["damaged"]
-    if "removed" in found:
-        lines += [f"{name}: {_sizes(found[name])}" for name in ("removed", "kept")]
-    emit(found, text="\n".join(lines) or "ok")
+    emit(found)
     return EXIT["differs"] if found["damaged"] else EXIT["ok"]
 
 
@@ -274,11 +246,6 @@ def _without_old_generations(settings: Any, keep: int) -> dict[str, Any]:
         "removed": removed,
         "kept": {"generations": len(info["generations"]), "packs": info["packs"], "bytes": info["bytes"]},
     }
-
-
-def _sizes(found: dict[str, int]) -> str:
-    """`{"packs": 1, "bytes": 2048}` as `1 pack, 2,048 bytes`."""
-    return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
 
 
 def erase(
@@ -345,5 +312,5 @@ def leak_test(
         canaries=canaries,
         say=note if sys.stderr.isatty() else quiet,
     )
-    emit(report.as_dict(), text=report.text())
+    emit(report.as_dict())
     return EXIT["ok"] if report.ok else EXIT["differs"]

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..progress import counted
-
 
 @dataclass(frozen=True)
 class Leak:
@@ -55,19 +53,3 @@ class LeakReport:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {"ok": self.ok, **asdict(self)}
-
-    def text(self) -> str:
-        """One line per leak, then what was compared."""
-        lines = [
-            f"leak: {leak.principal} in {leak.project}, {leak.angle}: {leak.kind} in {leak.surface} of {leak.probe}, "
-            f"{leak.state}: {leak.detail}"
-            for leak in self.leaks
-        ]
-        lines += [f"skipped: {one}" for one in self.skipped]
-        lines.append(
-            f"{counted(self.tenants, 'tenant')}, {counted(self.probes, 'probe')}, "
-            f"{counted(self.canaries, 'canary', 'canaries')} in {counted(len(self.roles), 'role')} behind "
-            f"{counted(len(self.gates), 'gate')}, {counted(self.comparisons, 'comparison')}: "
-            f"{counted(self.differences, 'difference')}, {counted(len(self.leaks), 'leak')}"
-        )
-        return "\n".join(lines) + "\n"

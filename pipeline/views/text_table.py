@@ -1,4 +1,4 @@
-"""Plain tables: for people, columns aligned, long cells folded, no escape codes; for programs, CSV."""
+"""Values and tables as text: for people, columns aligned, long cells folded, no escape codes; for programs, CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
 from shutil import get_terminal_size
@@ -39,6 +39,39 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
         lines += [" " + "  ".join(map(set_cell_size, of, widths)).rstrip() for of in zip_longest(*parts, fillvalue="")]
         lines += [" " + "\u2500" * (sum(widths) + 2 * len(widths) - 2)] if number == 0 else []
     return "\n".join([*lines, "", ""])
+
+
+def plain_text(value: Mapping[str, Any]) -> str:
+    """Values by name, the text of every command without a form of its own: a line for each, then the rows, as tables.
+    What is absent is left out.
+    """
+    tables, lines = [], []
+    for name, each in value.items():
+        title = name.replace("_", " ")
+        if isinstance(each, list) and each and isinstance(each[0], Mapping):
+            columns = [*dict.fromkeys(column for row in each for column in row)]
+            cells = [[_words(row.get(column)) for column in columns] for row in each]
+            tables.append(text_table([column.replace("_", " ") for column in columns], cells, title))
+        elif isinstance(each, Mapping) and any(isinstance(of, Mapping) for of in each.values()):
+            lines += [f"{title} {key}: {_words(of)}" for key, of in each.items()]
+        elif isinstance(each, list) and any(" " in str(one) for one in each):  # sentences
+            lines += [f"{title}: {_words(one)}" for one in each]
+        elif words := _words(each):
+            lines.append(f"{title}: {words}")
+    return "".join([*(f"{folded(line)}\n" for line in lines), *tables]) or "nothing\n"
+
+
+def _words(value: Any) -> str:
+    """A value in a line."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name.replace('_', ' ')} {_words(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_words, value))
+    return _cell(value) if value is not None else ""
 
 
 def folded(line: str) -> str:
