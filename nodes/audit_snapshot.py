@@ -58,7 +58,6 @@ from .tables import (
     FactChecks,
     Failures,
     FilterLadder,
-    Fits,
     Hits,
     ItemDetails,
     LaneStates,
@@ -94,7 +93,7 @@ def decisions(
     pool: Pool,
     ranked: Ranked,
     packs: Packs,
-    fits: Fits,
+    trims: Trims,
     trimmed: Trimmed,
     citations: Citations,
     contracts: Contracts,
@@ -105,7 +104,7 @@ def decisions(
 
     The earliest stage that removed a row decided it; a row that no stage removed was selected.
     """
-    columns = decision_columns(candidates, verdicts, pool, ranked, packs, fits, trimmed, citations, contracts)
+    columns = decision_columns(candidates, verdicts, pool, ranked, packs, trims, trimmed, citations, contracts)
     row, placement = candidates["row"], candidates["placement"]
     columns |= gathered_columns(evidence, ("source_id", "path", "evidence_kind", "redactions"), row)
     redacted = _some(columns.pop("redactions"))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
-from .blocks.masking import class_lists, masked, masked_column
+from .blocks.masking import class_lists, masked
 from .columns.keys import flags_at, flat, gathered, gathered_columns, integers
 from .rendering import authority_word, locator
 from .tables import (
@@ -89,7 +89,7 @@ def item_details(
     return ITEM_DETAILS.build(
         {
             **{name: trimmed[name] for name in ("request_id", "evidence_id", "position")},
-            **{name: masked_column(stored[name].cast(ITEM_DETAILS.columns[name].type), mask) for name in _DETAILS},
+            **{name: masked(stored[name].cast(ITEM_DETAILS.columns[name].type), mask) for name in _DETAILS},
             **{name: stored[name] for name in _GUARDED},
             "authority": pc.fill_null(stored["authority"], 0),
             "confidence": stored["confidence"].cast(pa.float64()),

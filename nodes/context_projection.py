@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .blocks.item_rendering import Item, looks_of, reasons, rendered, rows_at
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import constants, flat, integers, positions, take_or
-from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Fits, Pool, Ranked, Trimmed
+from .rendering import Item, looks_of, reasons, rendered, stored_parts
+from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Pool, Ranked, Trimmed, Trims
 
 
 def blocks(
     trimmed: Trimmed,
     citations: Citations,
     contracts: Contracts,
-    fits: Fits,
+    trims: Trims,
     ranked: Ranked,
     pool: Pool,
     evidence: Evidence,
@@ -42,18 +42,14 @@ def blocks(
     shown = trimmed.filter(pa.array(cited >= 0))
     place, looks = integers(shown["place"]), looks_of(contracts)
     owner = integers(pool["contract"])[place]
-    columns = (
-        shown["line_start"], shown["line_end"], shown["lines_above"], shown["lines_below"], shown["cut"],
-        citations["section"].take(pa.array(cited[cited >= 0])), shown["form"], shown["standing"],
-        shown["conflict_note"], shown["fact_note"],
-    )  # fmt: skip
-    labels, rows = shown["label"].to_pylist(), rows_at(evidence, integers(pool["row"])[place])
-    items = [
-        Item._make((row, int(label.rpartition("#")[2]), *values, reason))
-        for row, label, *values, reason in zip(
-            rows, labels, *(column.to_pylist() for column in columns), reasons(shown, ranked, looks), strict=True
-        )
-    ]
+    sections = citations["section"].take(pa.array(cited[cited >= 0])).to_pylist()
+    said = [shown[name].to_pylist() for name in ("form", "standing", "fact_note")]
+    numbers = [int(label.rpartition("#")[2]) for label in shown["label"].to_pylist()]
+    notes, first, last = (shown[name].to_pylist() for name in ("conflict_note", "line_start", "line_end"))
+    cuts = [shown[name].to_pylist() for name in ("lines_above", "lines_below", "cut")]
+    columns = (*said, reasons(shown, ranked, looks), notes, numbers, first, last, sections, *cuts)
+    rows = stored_parts(evidence, integers(pool["row"])[place])
+    items = [Item(*values) for values in zip(*rows, *columns, strict=True)]
     texts = shown["visible_text"].to_pylist()
     edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
     made = [
@@ -64,8 +60,8 @@ def blocks(
     names = flat(contracts["tokenizer"]).dictionary_encode()
     tokens = counters.count(text, names.dictionary.to_pylist(), np.asarray(names.indices).astype(np.int64))
     # A conflict set is left out because one of its members met a limit: that limit is reported. An outline met none.
-    reported = pc.invert(pc.is_in(fits["bound_by"], value_set=constants(("conflict_set", "detail"))))
-    bound = fits.filter(pc.and_(reported, fits["bound_by"].is_valid()))
+    reported = pc.invert(pc.is_in(trims["bound_by"], value_set=constants(("conflict_set", "detail"))))
+    bound = trims.filter(pc.and_(reported, trims["bound_by"].is_valid()))
     return BLOCKS.build(
         {
             "request_id": contracts["request_id"],

@@ -89,7 +89,7 @@ def fact_checks(
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     subjects = Subjects(
         owner=owner,
-        text=masked(item_texts(items, pool, evidence).text, mask),
+        text=masked(pa.array([one.text for one in item_texts(items, pool, evidence)], pa.large_string()), mask),
         path=gathered(pool["path"], place),
         section=gathered(evidence["section"], row),
     )

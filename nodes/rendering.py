@@ -1,7 +1,8 @@
 """The pure renderer: produces every byte of a block, one item at a time; trimming measures with the same functions.
 
-Gives: the frame (`FRAME`, the longest there is), `quoted`, `clean`, `locator`, `head`, `ItemLines` (the printed parts of
-an item), `item_lines`, `assemble` (a block) and the words for authority, standing and form.
+Gives: the frame (`FRAME`, the longest there is), `quoted`, `clean`, `locator`, `Item` and `Look`, `lines_of` (the printed
+parts of an item), `rendered` (a block) and the words for authority, standing and form. Trimming passes the worst case of
+everything that is not yet known; projection passes the actual values.
 
     Evidence package snapshot: 5d1f0c6e2b7a9384
     <<kqzvtma medium authority, evidence, 2026-03-01 unless an item says otherwise
@@ -29,11 +30,19 @@ import hashlib
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .blocks.masking import class_lists, masked_text
 from .columns.hidden_characters import escape
+from .columns.keys import gathered_columns, positions, take_or
 from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
 
 TRIMMING_POLICY = "statement/1"
@@ -145,15 +154,6 @@ def locator(path: str | None, title: str | None, source: str, line: int | None, 
     return f"{_named(path, title, source)}{at}{'' if section is None else f' ({section})'}"
 
 
-def head(
-    path: str | None, title: str | None, source: str, first: int | None, last: int | None, section: str | None
-) -> str:
-    """`path:first-last Section`, as editors open it; of nested headings the innermost."""
-    named, section = _place(path, title, source, section)
-    lines = "" if first is None or last is None else f":{first}-{last}" if last > first else f":{first}"
-    return f"{named}{lines}{'' if section is None else f' {section}'}"
-
-
 @lru_cache(maxsize=4096)
 def _place(path: str | None, title: str | None, source: str, section: str | None) -> tuple[str, str | None]:
     """The name of a record, which never opens a bracket, and its innermost section."""
@@ -177,6 +177,71 @@ def shows_text(shape: str) -> bool:
     return shape != "citation-pack"
 
 
+class Look(NamedTuple):
+    """How a request prints its items: output shape, citation style, and the classes it masks (see `masking`)."""
+
+    shape: str
+    style: str
+    mask: str | None
+    fenced: bool
+    """Whether items include text."""
+
+
+def looks_of(contracts: pa.Table) -> list[Look]:
+    """How each contract prints its items."""
+    columns = (contracts["output_shape"], contracts["citation_style"], class_lists(contracts["mask"]))
+    values = zip(*(column.to_pylist() for column in columns), strict=True)
+    return [Look(shape, style, mask, shows_text(shape)) for shape, style, mask in values]
+
+
+class Item(NamedTuple):
+    """An item to be printed: columns of its leading row, how it speaks, and what of its text is shown."""
+
+    kind: str
+    path: str | None
+    title: str | None
+    source: str
+    authority: int | None
+    day: str | None
+    """The date of its event."""
+    text_sha256: str
+    form: str
+    standing: str
+    fact_note: str | None
+    """The note of a contradicting record."""
+    reason: str | None
+    """The short reason of selection, which only items without text print."""
+    conflict_note: bool
+    number: int
+    """The n of its label."""
+    first: int | None
+    last: int | None
+    section: str | None
+    """The lines shown, and the section of the first of them."""
+    above: int
+    below: int
+    cut: bool
+    """The lines of its text that are not shown, and whether anything is not shown."""
+
+
+STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
+"""The columns of EVIDENCE that begin an `Item`."""
+
+
+def stored_parts(evidence: pa.Table, rows: NDArray[np.int64]) -> list[list[Any]]:
+    """The columns of stored rows as they are printed."""
+    stored = gathered_columns(evidence, STORED, rows)
+    stored["event_time"] = pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string())
+    return [column.to_pylist() for column in stored.values()]
+
+
+def reasons(items: pa.Table, ranked: pa.Table, looks: Sequence[Look]) -> list[str | None]:
+    """The short reason of selection of each item, where items are printed without text."""
+    if all(look.fenced for look in looks):
+        return [None] * items.num_rows
+    return take_or(ranked["selected_reason"], positions(items["place"], ranked["place"])).to_pylist()
+
+
 class ItemLines(NamedTuple):
     """Printed parts of an item: `head`, quoted text, `tail`; after the last item every `foot`.
 
@@ -188,63 +253,70 @@ class ItemLines(NamedTuple):
     foot: str
 
 
-def item_lines(
-    *,
-    label: str,
-    place: str,
-    authority: str,
-    standing: str,
-    form: str,
-    conflict_note: bool,
-    fact_note: str | None,
-    day: str | None,
-    reason: str | None,
-    text_sha256: str,
-    style: str,
-    above: int,
-    below: int,
-    cut: bool,
-    fenced: bool,
-) -> ItemLines:
-    """The parts of an item around its text.
+def shared_day(items: Sequence[Item]) -> str | None:
+    """The day that all items have; None where they do not share one."""
+    days = {item.day for item in items}
+    return days.pop() if len(days) == 1 else None
 
-    `fact_note` is the note of a contradicting record or None, `day` the date of the event, or None where the fence says
-    it, `reason` the short reason of selection, `style` the citation style: the place is next to the label, below the
-    last item, or only in the bundle. `above` and `below` count the lines of the text that are not shown, and `cut` says
-    whether anything is not shown: a line says what, where the text is cut, at its end if at both. `fenced` is false for items of a citation-pack, which print
-    reason and hash instead of text and are cited in place.
+
+def ambiguous_paths(items: Sequence[Item]) -> set[str | None]:
+    """The paths that several sources have, such as two work trees of a repository."""
+    paths = Counter([path for path, _ in {(item.path, item.source) for item in items}])
+    return {path for path, sources in paths.items() if path is not None and sources > 1}
+
+
+def lines_of(item: Item, look: Look, *, dated: bool, sourced: bool) -> ItemLines:
+    """The parts of an item around its text; it says its own day if it is `dated`, and its source if it is `sourced`.
+
+    Its place is `path:first-last Section`, as editors open it, next to the label, below the last item, or only in the
+    bundle. A line says what is left out of the text, at its end if at both. Items without text print reason and hash
+    instead, and are cited in place.
     """
-    stated = f"{authority} authority, {STANDING_WORDS[standing]}"
-    further = FORM_WORDS[form] + (CONFLICT_NOTE if conflict_note else "") + (f", {day}" if day is not None else "")
-    further += "" if fact_note is None else FACT_NOTE + fact_note
-    if not fenced:
-        cited = f"[{label}] {place}\n  {stated}{further}; {clean(reason)}; sha256 {text_sha256[:16]}\n"
+    named, section = _place(item.path, item.title, item.source, item.section)
+    first, last = item.first, item.last
+    lines = "" if first is None or last is None else f":{first}-{last}" if last > first else f":{first}"
+    place = f"{named}{lines}{'' if section is None else f' {section}'}"
+    place += f" ({clean(item.source)})" if sourced else ""
+    place = place if look.mask is None else masked_text(place, look.mask)
+    label = f"{item.kind}#{item.number}"
+    stated = f"{authority_word(item.authority)} authority, {STANDING_WORDS[item.standing]}"
+    further = FORM_WORDS[item.form] + (CONFLICT_NOTE if item.conflict_note else "")
+    further += f", {item.day}" if dated and item.day is not None else ""
+    further += "" if item.fact_note is None else FACT_NOTE + item.fact_note
+    if not look.fenced:
+        cited = f"[{label}] {place}\n  {stated}{further}; {clean(item.reason)}; sha256 {item.text_sha256[:16]}\n"
         return ItemLines(cited, "", "")
     usual = further[2:] if stated == USUAL else stated + further
-    left_out = f"… {above + below} line{'' if above + below == 1 else 's'} …\n" if above + below else CUT_MARK * cut
-    ends = below or not above
+    missing = item.above + item.below
+    left_out = f"… {missing} line{'' if missing == 1 else 's'} …\n" if missing else CUT_MARK * item.cut
+    ends = item.below or not item.above
     # What an item says of itself comes before any word of a source, and no name of a source begins like it.
     said = f" ({usual})" if usual else ""
-    cited = f" {place}" if style == CITATION_STYLES.values[0] else ""
+    cited = f" {place}" if look.style == CITATION_STYLES.values[0] else ""
     return ItemLines(
         f"[{label}]{said}{cited}\n{'' if ends else left_out}",
         left_out if ends else "",
-        f"[{label}]: {place}\n" if style == "footnote" else "",
+        f"[{label}]: {place}\n" if look.style == "footnote" else "",
     )
 
 
-def assemble(items: Sequence[tuple[str, ItemLines, str]], day: str | None, fenced: bool) -> tuple[str, str | None]:
-    """A block of items, each with the heading before it (or "") and its text, and the block's reference.
+def rendered(items: Sequence[Item], texts: Sequence[str], look: Look) -> tuple[str, str | None]:
+    """The block of some items in their order, with their visible texts, and its reference.
 
-    `day` is the day that all items share, if they do. No items, no text: the reference is then None.
+    No items, no text: the reference is then None. A model-brief has a heading before the first item of a kind.
     """
     if not items:
         return "", None
-    if fenced:
-        printed = "".join([f"{heading}{lines.head}{quoted(text)}\n{lines.tail}" for heading, lines, text in items])
-    else:
-        printed = "".join([heading + lines.head for heading, lines, _ in items])
-    return _sealed(printed, "".join([lines.foot for _, lines, _ in items]), day, fenced)
+    day, paths = shared_day(items), ambiguous_paths(items)
+    printed, foot, kind = "", "", None
+    for item, text in zip(items, texts, strict=True):
+        lines = lines_of(item, look, dated=day is None, sourced=item.path in paths)
+        if look.shape == "model-brief" and item.kind != kind:
+            printed += f"{GROUPS[item.kind]}\n"
+        kind = item.kind
+        printed += f"{lines.head}{quoted(text)}\n{lines.tail}" if look.fenced else lines.head
+        foot += lines.foot
+    return _sealed(printed, foot, day, look.fenced)
 
 
 def _sealed(items: str, foot: str, day: str | None, fenced: bool) -> tuple[str, str]:

@@ -196,7 +196,6 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
     for name in (
         "structured_facts",
         "fact_checks",
-        "fits",
         "trims",
         "grants",
         "purpose_policies",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -156,7 +155,7 @@ def test_a_conflict_set_is_shown_whole_or_not_at_all(
 
 @given(ITEMS, DETAILS, st.integers(40, 400), st.integers(1, 120))
 @settings(max_examples=30, deadline=None)
-def test_kept_and_dropped_ranges_cover_every_item_and_the_kept_one_is_shown(
+def test_the_range_that_trimming_kept_is_shown(
     rows: list[dict[str, Any]], detail: str, tokens: int, chunk: int
 ) -> None:
     contract = {"max_tokens": tokens, "max_chunk_tokens": chunk, "detail": detail}
@@ -165,18 +164,14 @@ def test_kept_and_dropped_ranges_cover_every_item_and_the_kept_one_is_shown(
     shown = {row["evidence_id"]: row for row in made["trimmed"].to_pylist()}
     trims = {row["evidence_id"]: row for row in made["trims"].to_pylist()}
     packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["kept"]}
-    assert set(shown) | set(trims) == packed
+    assert set(trims) == packed >= set(shown)
     for item, trim in trims.items():
-        ranges = sorted((span["start"], span["end"]) for span in trim["kept_ranges"] + trim["dropped_ranges"])
-        assert ranges[0][0] == 0
-        assert ranges[-1][1] == len(text[item])
-        assert all(before[1] == after[0] for before, after in pairwise(ranges))
-        assert bool(trim["kept_ranges"]) == (item in shown)
+        assert 0 <= trim["kept_start"] <= trim["kept_end"] <= trim["size"] == len(text[item])
+        assert (trim["kept_start"] < trim["kept_end"]) == (trim["number"] > 0) == (item in shown)
+        assert item in shown or trim["bound_by"]
     for item, row in shown.items():
-        if item in trims:
-            (span,) = trims[item]["kept_ranges"]
-            assert text[item][span["start"] : span["end"]].decode() == row["visible_text"]
-        else:
+        assert text[item][trims[item]["kept_start"] : trims[item]["kept_end"]].decode() == row["visible_text"]
+        if not trims[item]["bound_by"]:
             assert text[item].decode().startswith(row["visible_text"])
             assert text[item].decode().rstrip() == row["visible_text"].rstrip()
 
@@ -231,7 +226,7 @@ def test_a_cut_log_keeps_its_first_error_line() -> None:
     assert row["visible_text"].startswith("line 99\nline 100\nE   AssertionError: expected UTC\nline 1\n")
     assert row["line_start"] == 99
     start = text.encode().index(b"line 99\n")
-    assert trim["dropped_ranges"][0] == {"start": 0, "end": start}
+    assert trim["kept_start"] == start
     assert trim["bound_by"] == "max_chunk_tokens"
 
 
@@ -244,9 +239,8 @@ def test_smaller_items_fill_what_a_large_one_leaves() -> None:
     made = line(rows, requests={"r1": {"max_tokens": 100, "max_chunk_tokens": 2000}}).run()
     assert made["trimmed"]["visible_text"].to_pylist() == ["best", "short"]
     assert made["trimmed"]["label"].to_pylist() == ["code#1", "code#2"]
-    (trim,) = made["trims"].to_pylist()
-    assert trim["kept_ranges"] == []
-    assert trim["dropped_ranges"] == [{"start": 0, "end": 3000}]
+    (trim,) = [row for row in made["trims"].to_pylist() if row["bound_by"]]
+    assert (trim["kept_start"], trim["kept_end"], trim["size"]) == (0, 0, 3000)
 
 
 def test_below_the_size_of_the_frame_the_block_is_empty() -> None:
@@ -270,7 +264,7 @@ def test_below_the_size_of_the_frame_the_block_is_empty() -> None:
 def test_each_limit_binds_alone(limits: dict[str, int], bound: str | None) -> None:
     rows = [{"text": f"value_{number} = {number}\n" * 6, "semantic_raw": 0.5} for number in range(3)]
     made = line(rows, requests={"r1": limits}).run()
-    assert {row["bound_by"] for row in made["trims"].to_pylist()} == ({bound} if bound else set())
+    assert {row["bound_by"] for row in made["trims"].to_pylist()} - {None} == ({bound} if bound else set())
     assert made["blocks"]["bound_by"].to_pylist() == [bound]
 
 

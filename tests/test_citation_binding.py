@@ -53,7 +53,7 @@ def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:
     assert sorted(loose["citations"]["resolves"].to_pylist()) == [False, True]
     strict = line(rows).run()
     # The same trimmed rows under a strict contract: what does not resolve leaves with its item.
-    overrides = {name: loose[name] for name in ("packs", "fits", "trimmed")}
+    overrides = {name: loose[name] for name in ("packs", "trims", "trimmed")}
     late = line(rows).run(**overrides)
     for made in (strict, late):
         assert made["citations"]["resolves"].to_pylist() == [True]

@@ -387,9 +387,8 @@ def test_a_long_document_is_trimmed_and_the_snapshot_says_how(story: Story):
     found = story.ask("How are users moved to a role?", budget={"max_tokens": 300})
     (trim,) = found.tables["trims"].to_pylist()
     assert trim["policy"] == found.tables["snapshots"]["trimming_policy"][0].as_py() == "statement/1"
-    (kept,), (dropped,) = trim["kept_ranges"], trim["dropped_ranges"]
-    assert (kept["start"], kept["end"], dropped["end"]) == (0, dropped["start"], len(text.encode()))
-    visible = text.encode()[: kept["end"]].decode()
+    assert (trim["kept_start"], trim["size"]) == (0, len(text.encode()))
+    visible = text.encode()[: trim["kept_end"]].decode()
     (citation,) = found.citations
     assert citation["visible_sha256"] == hashlib.sha256(visible.encode()).hexdigest() != citation["text_sha256"]
     assert all(f"\n|{line}" in found.block for line in visible.splitlines())
@@ -551,11 +550,12 @@ def test_a_candidate_carries_its_provenance_from_the_start(story: Story):
 
 
 def test_recallers_give_rows_and_never_text():
-    """S0.124: what leaves recall, gates and reranking names rows; the text of an item and its note are in `fits`."""
+    """S0.124: what leaves recall, gates and reranking names rows; the text of an item and its note are in `trimmed`."""
     for name in ("hits", "candidates", "verdicts", "score_terms", "ranked", "packs"):
         assert not TABLES[name].names(free_text=True), name
     assert TABLES["decisions"].names(free_text=True) == ["path"], "a name that can be erased"
-    assert TABLES["fits"].names(free_text=True) == ["visible_text", "fact_note"]
+    assert not TABLES["trims"].names(free_text=True)
+    assert TABLES["trimmed"].names(free_text=True) == ["visible_text", "fact_note"]
 
 
 def test_projection_reads_what_passed_and_no_index():
@@ -778,8 +778,8 @@ def test_an_auditor_finds_every_answer_in_the_record_alone(story: Story):
     for ranked in rows["ranked"]:
         assert ranked["final"] == sum(ranked[name] for name in SCORE_TERMS) > 0
         assert ranked["selected_reason"]
-    (trim,) = rows["trims"]
-    assert trim["dropped_ranges"][0]["end"] == len(long.encode())
+    (trim,) = [row for row in rows["trims"] if row["bound_by"]]
+    assert trim["size"] == len(long.encode())
     assert (snapshot["max_tokens"], snapshot["trimming_policy"]) == (300, trim["policy"])
     assert 0 < snapshot["estimated_tokens"] <= 300
     assert hashlib.sha256(record.block.encode()).hexdigest() == snapshot["visible_sha256"]
@@ -814,8 +814,8 @@ def test_a_failure_is_attributed_to_its_stage(story: Story):
     }
     assert decided(found, "docs/low.md")["rank"] == 3
     cuts = {t["evidence_id"]: t for t in found.tables["trims"].to_pylist()}
-    (gap,) = cuts[decided(found, "docs/cut.md")["evidence_id"]]["dropped_ranges"]
-    assert b"Exception: none for guests." in long.encode()[gap["start"] : gap["end"]]
+    cut = cuts[decided(found, "docs/cut.md")["evidence_id"]]
+    assert b"Exception: none for guests." in long.encode()[cut["kept_end"] : cut["size"]]
     assert "Exception" not in found.block
     assert "The default role is none." in found.block
 

@@ -67,7 +67,7 @@ def decision_columns(
     pool: pa.Table,
     ranked: pa.Table,
     packs: pa.Table,
-    fits: pa.Table,
+    trims: pa.Table,
     trimmed: pa.Table,
     citations: pa.Table,
     contracts: pa.Table,
@@ -80,8 +80,7 @@ def decision_columns(
     # A merged row shares its item's outcome, including the item's own reason; a duplicate has its own outcome.
     lead = _leads(packs, rows)[pack]
     lead_place = np.append(integers(packs["place"]), -1)[lead]
-    item, citation = (_rows_at(table["place"], rows)[lead_place] for table in (trimmed, citations))
-    cut = _rows_at(fits["pack"], packs.num_rows)[lead]
+    cut, item, citation = (_rows_at(table["place"], rows)[lead_place] for table in (trims, trimmed, citations))
     shown = np.zeros(rows + 1, dtype=bool)
     shown[integers(flattened(trimmed["members"])[1])] = True
     required = truth(contracts["require_citation"])[integers(pool["contract"])]
@@ -94,7 +93,7 @@ def decision_columns(
         np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     # Candidates share a few dozen outcomes: each is computed once, and used for all its rows.
-    pack_reason, bound_by = take_or(packs["reason_code"], lead), take_or(fits["bound_by"], cut)
+    pack_reason, bound_by = take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut)
     step = pa.array(np.stack(steps).argmax(axis=0))
     reasons = dict(zip(verdicts["decided_by"].to_pylist(), verdicts["reason_code"].to_pylist(), strict=True))
     keys, of = distinct_values([step, verdicts["decided_by"], pack_reason, bound_by])

@@ -1,7 +1,7 @@
 """Which items of a request fit its budget, and how much of each: greedily by rank.
 
-Reads items with their texts, worst-case frames and limits. Gives `Fitting.fit`: per item the slice that is kept, the order
-in which it was chosen and the limit that bound; and `measure`, which counts what the items of many requests cost.
+Reads items with their texts and limits. Gives `Fitting.fit`: per item the slice that is kept, the order in which it was
+chosen and the limit that bound; and `measure`, which counts what the items of many requests cost.
 
 Policy `statement/1`: best item first, each up to its cap. An item that does not fit is cut between statements to the
 passage that covers most of the query (see `passages`), if at least a quarter of the text that it may show remains or
@@ -20,7 +20,6 @@ label number, notes) is reserved at its worst case. So no limit is exceeded, how
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
@@ -29,8 +28,20 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..rendering import BARE_FRAME, BRIEF_TOKENS, CUT_MARK, FRAME, GROUPS
-from .item_rendering import Item, Look, Row, ambiguous_paths, lines_of, rendered, shared_day
+from ..rendering import (
+    BARE_FRAME,
+    BRIEF_TOKENS,
+    CUT_MARK,
+    FRAME,
+    GROUPS,
+    Item,
+    Look,
+    ambiguous_paths,
+    lines_of,
+    rendered,
+    shared_day,
+)
+from .item_texts import ItemText
 from .line_units import Units
 from .passages import AskedWords, Limits, best_passage
 from .token_counting import Counters
@@ -80,51 +91,36 @@ def budgets_of(contracts: pa.Table) -> list[Budget]:
 
 
 class Wanted(NamedTuple):
-    """An item that wants to be shown: its leading row, what is printed of it, and its text with the levels of the lines (see
-    EVIDENCE) and the bytes of the leading row; of each of its members the section and the first byte in the text."""
+    """An item that wants to be shown, as it is printed at its longest, and its text with the levels of the lines (see
+    EVIDENCE) and the section of each of its members."""
 
-    row: Row
+    item: Item
     dispute: str | None
-    form: str
-    standing: str
-    fact_note: str | None
-    line_start: int | None
-    line_end: int | None
-    text: str
-    reason: str | None
     happened: int
-    lead: tuple[int, int]
+    text: ItemText
     levels: list[int]
     sections: list[str | None]
-    starts: list[int]
 
     @property
     def is_log(self) -> bool:
         """Whether a cut keeps the first error line."""
-        return self.row.kind in _LOG_KINDS
-
-    def line(self, below: int) -> int | None:
-        """The line this many lines of text below the first; never one below the last in the file."""
-        at = None if self.line_start is None else self.line_start + below
-        return at if at is None or self.line_end is None else min(at, self.line_end)
+        return self.item.kind in _LOG_KINDS
 
 
 class Choice(NamedTuple):
-    """`number` in order of choice (0 = dropped), bytes kept, line breaks before, inside and after, `bound` code."""
+    """`number` in order of choice (0 = dropped), the bytes kept, and the code in `BOUNDS` of the limit that bound."""
 
     number: int = 0
     start: int = 0
     end: int = 0
-    before: int = 0
-    inside: int = 0
-    after: int = 0
     bound: int = -1
 
-    def form(self, form: str) -> str:
-        """A cut original is an excerpt, or an outline if `detail` cut it; other forms keep their name."""
-        if form != "full" or not self.number or self.bound < 0:
-            return form
-        return "outline" if self.bound == DETAIL else "excerpt"
+
+def form_of(form: str, bound: str | None) -> str:
+    """The form of what is shown: a cut original is an excerpt, or an outline if `detail` cut it."""
+    if form != "full" or bound is None:
+        return form
+    return "outline" if bound == "detail" else "excerpt"
 
 
 class Cost(NamedTuple):
@@ -145,30 +141,25 @@ class Fitting:
 
     def __init__(self, items: list[Wanted], budget: Budget, look: Look, asked: AskedWords) -> None:
         self.items, self.budget, self.look, self.asked = items, budget, look, asked
-        rows = [item.row for item in items]
-        self._dated, self._ambiguous = shared_day(rows) is None, ambiguous_paths(rows)
-        self.units = Units([item.text if look.fenced else "" for item in items], [item.levels for item in items])
+        printed = [one.item for one in items]
+        self._dated, self._ambiguous = shared_day(printed) is None, ambiguous_paths(printed)
+        texts = [one.text.text if look.fenced else "" for one in items]
+        self.units = Units(texts, [one.levels for one in items])
 
     @cached_property
     def hits(self) -> list[tuple[int, int, int]]:
         """Where its items contain what it asks for."""
         return self.asked.hits(self.units)
 
-    def frames(self, item: Wanted) -> list[str]:
+    def frames(self, wanted: Wanted) -> list[str]:
         """What is printed around an item with the longest label, line number and notes possible; the longest counts.
 
         Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself
         is counted where it is made.
         """
-        last = None if item.line_end is None else item.line_end + 1
-        ways = [
-            Item(
-                item.row, 10 ** len(str(len(self.items))) - 1, item.line_end, last, 0, 0, False, section, item.form,
-                item.standing, item.dispute is not None, item.fact_note, item.reason,
-            )
-            for section in dict.fromkeys(item.sections)
-        ]  # fmt: skip
-        sourced = item.row.path in self._ambiguous
+        longest = wanted.item._replace(number=10 ** len(str(len(self.items))) - 1)
+        sourced = longest.path in self._ambiguous
+        ways = [longest._replace(section=section) for section in dict.fromkeys(wanted.sections)]
         lines = [lines_of(one, self.look, dated=self._dated, sourced=sourced) for one in ways]
         return [one.head + one.foot for one in lines]
 
@@ -206,50 +197,40 @@ class Fitting:
         dropped = {self.items[n].dispute for n in disputed if not found[n].number}
         return [n for n in disputed if self.items[n].dispute in shown & dropped]
 
-    def alone(self, found: Sequence[Choice]) -> list[bool]:
-        """Whether each item is shown without any other member of its conflict set."""
-        shown = Counter(item.dispute for item, choice in zip(self.items, found, strict=True) if choice.number)
-        return [
-            item.dispute is not None and choice.number > 0 and shown[item.dispute] < 2
-            for item, choice in zip(self.items, found, strict=True)
-        ]
-
     def places(self, found: Sequence[Choice]) -> list[int]:
-        """Place of each item in the block; 0 = dropped."""
-        places = [0] * len(found)
-        for place, n in enumerate(self._order(found), 1):
-            places[n] = place
-        return places
-
-    def _order(self, found: Sequence[Choice]) -> list[int]:
-        """The chosen items in the order of their block: newest first where the contract requires it, else as chosen.
+        """Place of each item in the block, 0 = dropped: newest first where the contract requires it, else as chosen.
 
         A model-brief is ordered by group, then in this order within each group.
         """
         groups = list(GROUPS) if self.look.shape == "model-brief" else None
 
-        def place(n: int) -> tuple[int, int, int]:
-            item = self.items[n]
-            return groups.index(item.row.kind) if groups else 0, -item.happened, found[n].number
+        def key(n: int) -> tuple[int, int, int]:
+            wanted = self.items[n]
+            return groups.index(wanted.item.kind) if groups else 0, -wanted.happened, found[n].number
 
-        return sorted((n for n, choice in enumerate(found) if choice.number), key=place)
+        order = sorted((n for n, choice in enumerate(found) if choice.number), key=key)
+        places = [0] * len(found)
+        for place, n in enumerate(order, 1):
+            places[n] = place
+        return places
 
     def _block(self, found: Sequence[Choice]) -> str:
         """The block of the chosen items."""
-        alone = self.alone(found)
-        shown, texts = [], []
-        for n in self._order(found):
-            item, choice = self.items[n], found[n]
-            member = max(bisect_right(item.starts, choice.start) - 1, 0)
-            texts.append(item.text.encode()[choice.start : choice.end].decode())
-            shown.append(
-                Item(
-                    item.row, choice.number, item.line(choice.before), item.line(choice.before + choice.inside),
-                    choice.before, choice.after, choice.bound >= 0, item.sections[member], choice.form(item.form),
-                    item.standing, alone[n], item.fact_note, item.reason,
-                )
-            )  # fmt: skip
-        return rendered(shown, texts, self.look)[0]
+        alone = shown_alone(
+            [one.dispute if choice.number else None for one, choice in zip(self.items, found, strict=True)]
+        )
+        shown = []
+        for n in sorted(range(len(found)), key=self.places(found).__getitem__):
+            one, (number, start, end, bound) = self.items[n], found[n]
+            if number:
+                part = one.text.part(start, end)
+                item = one.item._replace(
+                    form=form_of(one.item.form, BOUNDS[bound] if bound >= 0 else None), conflict_note=alone[n],
+                    number=number, first=part.first, last=part.last, section=one.sections[one.text.member(start)],
+                    above=part.above, below=part.below, cut=bound >= 0,
+                )  # fmt: skip
+                shown.append((item, part.text))
+        return rendered([item for item, _ in shown], [text for _, text in shown], self.look)[0]
 
     def _caps(self, asked: Sequence[int]) -> dict[int, tuple[int, int]]:
         """The maximum tokens of each item's text, and the limit that binds where the text is longer."""
@@ -319,7 +300,8 @@ class _Room:
         limit = self.exhausted(item.dispute)
         if limit >= 0:
             return Choice(bound=limit)
-        heading = Cost(0, 0) if item.row.kind in self._kinds else request.headings.get(item.row.kind, Cost(0, 0))
+        kind = item.item.kind
+        heading = Cost(0, 0) if kind in self._kinds else request.headings.get(kind, Cost(0, 0))
         left_tokens = self._tokens - beside.tokens - heading.tokens
         left_chars = self._chars - beside.chars - heading.chars
         if left_tokens < 0 or left_chars < 0:
@@ -347,24 +329,24 @@ class _Room:
         self._chosen += 1
         self._places += item.dispute is None or item.dispute != self._open_set
         self._open_set = item.dispute
-        self._kinds.add(item.row.kind)
+        self._kinds.add(kind)
         self._tokens, self._chars = left_tokens - tokens, left_chars - chars
-        return self._chosen_part(opening, closing, start, end, bound)
+        if not request.look.fenced:  # cited as a whole
+            return Choice(self._chosen, 0, item.text.size, bound)
+        low, first = units.start[opening], units.start[start]
+        shown = units.data[first : units.start[end]].removesuffix(b"\n").removesuffix(b"\r")
+        return Choice(self._chosen, first - low, first - low + len(shown), bound)
 
     def _focus(self, n: int) -> tuple[int, int]:
         """The first and last unit that a cut should keep: a log's first error line, else the leading row."""
         item, units = self._request.items[n], self._units
         low, high = units.start[units.first[n]], units.start[units.closing[n]]
         wrong = ERROR_LINE.search(units.data, low, high) if item.is_log else None
-        first, end = wrong.span() if wrong else (low + item.lead[0], low + max(item.lead[1], 1))
+        first, end = wrong.span() if wrong else (low + item.text.lead[0], low + max(item.text.lead[1], 1))
         return units.at(first), units.at(end - 1)
 
-    def _chosen_part(self, opening: int, closing: int, start: int, end: int, bound: int) -> Choice:
-        if end == start:
-            return Choice(self._chosen, bound=bound)
-        units, data = self._units, self._units.data
-        low, first = units.start[opening], units.start[start]
-        shown = data[first : units.start[end]].removesuffix(b"\n").removesuffix(b"\r")
-        stop, final = first + len(shown), units.start[closing - 1]
-        lines = data.count(b"\n", low, first), shown.count(b"\n"), data.count(b"\n", stop, final)
-        return Choice(self._chosen, first - low, stop - low, *lines, bound)
+
+def shown_alone(sets: Sequence[object]) -> list[bool]:
+    """Whether each item is shown without any other member of its conflict set; None is no set."""
+    members = Counter(sets)
+    return [one is not None and members[one] < 2 for one in sets]

@@ -1,7 +1,7 @@
-"""The text of an item and the positions of its parts in their document: shared by trimming and citation.
+"""The text of an item and the positions of its parts in their document: shared by trimming and fact checks.
 
-Reads packs, the pool and stored texts. Gives `ItemTexts`: per item its text (one row's, or neighbors joined in document order),
-and per member row its byte range in that text and its position in the document.
+Reads packs, the pool and stored texts. Gives an `ItemText` per item (one row's text, or neighbors joined in document
+order) and the `Part` of it that is shown.
 
 Note: a joined text is the document's own bytes wherever the rows lie side by side. A line break between two rows that
 belongs to neither is restored. Byte positions in the document are known only if they account for every byte of the
@@ -10,106 +10,113 @@ text; masked secrets or changed line endings make them unknown, and then they ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from ..columns.keys import (
-    first_of_runs,
-    flattened,
-    gathered,
-    gathered_columns,
-    integers,
-    last_of_runs,
-    literal,
-    run_lengths,
-)
+from ..columns.keys import flattened, gathered, gathered_columns
+from .masking import Span, masked_spans
 
-Int = NDArray[np.int64]
 _PLACE = ("line_start", "line_end", "byte_start", "byte_end")
-_ENDS = ("line_end", "byte_end")
 
 
-@dataclass(frozen=True)
-class ItemTexts:
-    """Texts of items, and the members of each in document order."""
+class Part(NamedTuple):
+    """A part of a text, its place in the document, and how many lines of the text are above and below it."""
 
-    text: pa.Array
-    """large_string, one per item."""
-    item: Int
-    """Item of each member, ascending."""
-    member_id: pa.Array
-    """Evidence id of each member."""
-    member_place: Int
-    """Place in the pool of each member."""
-    member_row: Int
-    """Frame row of each member."""
-    first: Int
-    """First member of each item."""
-    start: Int
-    """First byte of each member in its item's text."""
-    lead_start: Int
-    """First byte of the leading row in its item's text, one per item."""
-    lead_end: Int
-    """End byte of the leading row in its item's text, exclusive, one per item."""
-    line_start: pa.Array
-    """First line of each item in its document; null = unknown."""
-    line_end: pa.Array
-    """Last line of each item in its document; null = unknown."""
-    byte_start: pa.Array
-    """First byte of each item in its document; null = unknown or not exact."""
-    size: Int
-    """Bytes of each item's text."""
+    text: str
+    first: int | None
+    last: int | None
+    byte_start: int | None
+    above: int
+    below: int
 
 
-def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> ItemTexts:
+class ItemText(NamedTuple):
+    """The text of an item. `members` are the places in the pool of its rows, in document order, `rows` their rows of the
+    frame, `starts` the first byte of each in the text, `lead` the bytes of the leading row; the others are its place in
+    the document.
+    """
+
+    text: str
+    size: int
+    members: list[int]
+    rows: list[int]
+    starts: list[int]
+    lead: tuple[int, int]
+    line_start: int | None
+    line_end: int | None
+    byte_start: int | None
+
+    def masked(self, classes: str | None) -> tuple[ItemText, list[Span]]:
+        """The text with some classes masked, and where."""
+        if classes is None:
+            return self, []
+        text, spans = masked_spans(self.text, classes)
+        return self._replace(text=text), spans
+
+    def part(self, start: int, end: int) -> Part:
+        """The part [start, end). Blank lines at the end of the text are not below it, and no line is below the last one
+        in the file, which a record with more lines of text than of its own has.
+        """
+        data = self.text.encode()
+        above, inside, below = (
+            data[low:high].count(b"\n") for low, high in ((0, start), (start, end), (end, len(data.rstrip())))
+        )
+        byte = None if self.byte_start is None else self.byte_start + start
+        return Part(data[start:end].decode(), self._line(above), self._line(above + inside), byte, above, below)
+
+    def member(self, byte: int) -> int:
+        """The number of the member that a byte is in."""
+        return max(bisect_right(self.starts, byte) - 1, 0)
+
+    def within(self, start: int, end: int) -> list[int]:
+        """The members that are in [start, end) at least in part."""
+        ends = [*self.starts[1:], self.size]
+        return [
+            place
+            for place, low, high in zip(self.members, self.starts, ends, strict=True)
+            if low < end and high > start
+        ]
+
+    def _line(self, below: int) -> int | None:
+        if self.line_start is None or self.line_end is None:
+            return None if self.line_start is None else self.line_start + below
+        return min(self.line_start + below, self.line_end)
+
+
+def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> list[ItemText]:
     """The texts of `items`, rows of `packs` that were kept, whose members are places in the pool."""
     item, members = flattened(items["members"])
-    alone = len(item) == items.num_rows
-    rows = gathered_columns(pool, ("evidence_id", "row", *_PLACE), members)
-    row, place = integers(rows["row"]), {name: rows[name] for name in _PLACE}
-    text = gathered(evidence["text"], row)
-    size = np.asarray(pc.binary_length(text)).astype(np.int64)
-    start = np.zeros(len(item), dtype=np.int64)
-    opening = ending = lead = item
-    whole = size
-    if not alone:
-        opening, ending = first_of_runs(item), last_of_runs(item)
-        open_end = ~np.asarray(pc.ends_with(text, "\n"))
-        open_end[ending] = False
-        text = _joined(
-            pc.if_else(pa.array(open_end), pc.binary_join_element_wise(text, literal("\n"), literal("")), text), opening
-        )
-        size = size + open_end
-        before = size.cumsum() - size
-        start = before - before[opening].repeat(run_lengths(opening, len(item)))
-        place = {name: column.take(pa.array(ending if name in _ENDS else opening)) for name, column in place.items()}
-        whole = (start + size)[ending]
-        lead = (integers(members) == integers(items["place"])[item]).nonzero()[0]
-    exact = pc.equal(pc.subtract(place["byte_end"], place["byte_start"]), pa.array(whole))
-    return ItemTexts(
-        text=text,
-        item=item,
-        member_id=rows["evidence_id"],
-        member_place=integers(members),
-        member_row=row,
-        first=opening,
-        start=start,
-        lead_start=start[lead],
-        lead_end=(start + size)[lead],
-        line_start=place["line_start"],
-        line_end=place["line_end"],
-        byte_start=pc.if_else(exact, place["byte_start"], None),
-        size=whole,
-    )
+    rows = gathered_columns(pool, ("row", *_PLACE), members)
+    text = gathered(evidence["text"], rows["row"])
+    columns = (members, rows["row"], text, pc.binary_length(text), *(rows[name] for name in _PLACE))
+    stored = [*zip(*(column.to_pylist() for column in columns), strict=True)]
+    edges = item.searchsorted(np.arange(items.num_rows + 1)).tolist()
+    own = (stored[first:stop] for first, stop in pairwise(edges))
+    return [_joined(rows, lead) for rows, lead in zip(own, items["place"].to_pylist(), strict=True)]
 
 
-def _joined(text: pa.Array, opening: Int) -> pa.Array:
-    offsets = pa.array(np.concatenate((opening, [len(text)])))
-    return pc.binary_join(pa.LargeListArray.from_arrays(offsets, text), literal(""))
+def _joined(members: Sequence[Sequence[Any]], leading: int) -> ItemText:
+    """The members of an item, in document order, as one text."""
+    parts, starts, lead, size = list[str](), list[int](), (0, 0), 0
+    for place, _, text, length, *_ in members:
+        if parts and not parts[-1].endswith("\n"):
+            parts.append("\n")
+            size += 1
+        starts.append(size)
+        parts.append(text)
+        size += length
+        lead = (size - length, size) if place == leading else lead
+    (*_, line_start, _, byte_start, _), (*_, line_end, _, byte_end) = members[0], members[-1]
+    exact = None not in (byte_start, byte_end) and byte_end - byte_start == size
+    places, rows = [member[0] for member in members], [member[1] for member in members]
+    at = byte_start if exact else None
+    return ItemText("".join(parts), size, places, rows, starts, lead, line_start, line_end, at)
 
 
 def resolvable(
@@ -122,16 +129,3 @@ def resolvable(
     span = pc.or_(line_start.is_valid(), byte_start.is_valid())
     whole = pc.or_(version.is_valid(), path.is_null())
     return pc.and_(pc.or_(span, whole), text_sha256.is_valid())
-
-
-def slices(texts: pa.Array, start: Int, end: Int) -> pa.Array:
-    """Bytes [start, end) of each text; the positions must lie between characters."""
-    if not len(texts):
-        return texts
-    _, offset_buffer, data = texts.buffers()
-    first = np.frombuffer(offset_buffer, np.int64)[texts.offset : texts.offset + len(texts)]
-    spread = np.empty(2 * len(texts) + 1, np.int64)
-    spread[0:-1:2], spread[1::2] = first + start, first + end
-    spread[-1] = spread[-2]
-    every = pa.Array.from_buffers(pa.large_string(), 2 * len(texts), [None, pa.py_buffer(spread), data])
-    return every.take(pa.array(np.arange(0, 2 * len(texts), 2)))

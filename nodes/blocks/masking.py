@@ -12,11 +12,7 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-
-from ..schema import SPAN
 
 DETECTOR = "mask/2"
 """Name and version of the patterns below, recorded with every masked item; another pattern is another version."""
@@ -42,7 +38,6 @@ begins at a usual root or ends in a file, because `/api/users` is a route. Store
 at the beginning of a text, a home folder counts without it."""
 _NAMES = {"email": "email", "absolute-path": "path"}
 
-Int = NDArray[np.int64]
 Span = tuple[int, int]
 """A range of bytes: start and end, exclusive."""
 
@@ -53,47 +48,27 @@ def class_lists(masks: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def masked(texts: pa.Array, classes: pa.Array) -> pa.Array:
-    """Each text with its classes masked; the array itself where nothing is masked. Nulls stay null."""
-    return texts if classes.null_count == len(classes) else masked_with_spans(texts, classes)[0]
+    """Each text, or each of a list of texts, with its classes masked; the array itself where nothing is masked. Nulls stay
+    null.
+    """
+    if classes.null_count == len(classes):
+        return texts
+    rows = zip(texts.to_pylist(), classes.to_pylist(), strict=True)
+    return pa.array([_masked(value, names) if value and names else value for value, names in rows], texts.type)
+
+
+def _masked(value: str | list[str], classes: str) -> str | list[str]:
+    return masked_text(value, classes) if isinstance(value, str) else [masked_text(text, classes) for text in value]
 
 
 def masked_text(text: str, classes: str) -> str:
     """A text with some classes masked."""
-    return _masked(text, classes.split())[0]
+    return masked_spans(text, classes)[0]
 
 
-def masked_column(values: pa.Array, classes: pa.Array) -> pa.Array:
-    """`masked` for a column of texts or of lists of texts."""
-    if not pa.types.is_list(values.type) or classes.null_count == len(classes):
-        return masked(values, classes)
-    rows = zip(values.to_pylist(), classes.to_pylist(), strict=True)
-    found = [[masked_text(text, names) for text in texts] if texts and names else texts for texts, names in rows]
-    return pa.array(found, values.type)
-
-
-def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The masked texts, and the byte ranges of the masks in each: list<struct<start, end>>, ascending."""
-    if classes.null_count == len(classes):
-        return texts, _lists([[]] * len(texts))
-    rows = zip(texts.to_pylist(), classes.to_pylist(), strict=True)
-    found = [_masked(text, names.split()) if text and names else (text, list[Span]()) for text, names in rows]
-    return pa.array([text for text, _ in found], texts.type), _lists([spans for _, spans in found])
-
-
-def clipped(spans: pa.Array, start: Int, end: Int) -> pa.Array:
-    """The parts of each row's ranges that lie in [start, end) of its text, counted from there."""
-    if not len(spans.flatten()):
-        return spans
-    found: list[list[Span]] = []
-    for own, first, last in zip(spans.to_pylist(), start.tolist(), end.tolist(), strict=True):
-        parts = [(max(span["start"], first) - first, min(span["end"], last) - first) for span in own]
-        found.append([part for part in parts if part[0] < part[1]])
-    return _lists(found)
-
-
-def _masked(text: str, names: list[str]) -> tuple[str, list[Span]]:
+def masked_spans(text: str, classes: str) -> tuple[str, list[Span]]:
     """The text with every finding covered, and where; of two that overlap, the one that begins first."""
-    named = [(name, pattern) for name in names for signs, pattern in [_PATTERNS[name]] if signs.search(text)]
+    named = [(name, pattern) for name in classes.split() for signs, pattern in [_PATTERNS[name]] if signs.search(text)]
     findings = sorted((*found.span(), name) for name, pattern in named for found in pattern.finditer(text))
     parts: list[str] = []
     spans: list[Span] = []
@@ -108,7 +83,3 @@ def _masked(text: str, names: list[str]) -> tuple[str, list[Span]]:
         parts += [text[position:start], f"{word.ljust(size - 1, '*')}]" if size > len(word) else "*" * size]
         position, written = end, written + size
     return "".join([*parts, text[position:]]), spans
-
-
-def _lists(spans: list[list[Span]]) -> pa.Array:
-    return pa.array([[dict(zip(("start", "end"), span, strict=True)) for span in own] for own in spans], pa.list_(SPAN))

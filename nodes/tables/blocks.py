@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from ..schema import boolean, caller, int32, int64, string, table, text, texts, timestamp
 from .corpus import EVIDENCE
-from .packing import PLACED_LINES, TRIMMED
+from .packing import TRIMMED
 
 _MASKED = {"type": pa.large_string(), "audience": "caller", "free_text": True}
 _MASKED_LISTS = _MASKED | {"type": pa.list_(pa.large_string())}
@@ -19,7 +19,7 @@ CITATIONS = table(
     doc="The citation map: the row and the place that each label of the block cites.",
     request_id=caller(string("the request", digest=False)),
     position=caller(int32("order in the block, from 1")),
-    **TRIMMED.take("label", "standing", "visible_sha256", *PLACED_LINES),
+    **TRIMMED.take("label", "standing", "visible_sha256", "line_start", "line_end", "byte_start", "byte_end"),
     evidence_id=caller(string("the snapshot item")),
     place=int64("its place in the pool; envelope", digest=False),
     source_id=caller(string("the source, masked as the text is")),

@@ -60,37 +60,28 @@ FACT_CHECKS = table(
     **STRUCTURED_FACTS.take("locator", nullable=True),
 )
 
-PLACED_LINES = ("line_start", "line_end", "byte_start", "byte_end")
-"""The place in its document of what is shown."""
-
-FITS = table(
-    "fits",
+TRIMS = table(
+    "trims",
     key=("request_id", "evidence_id"),
     order=("request_id", "position"),
-    doc="Every item that reached trimming: what of its text fits, and which limit bound.",
-    request_id=string("the request"),
-    evidence_id=string("the row that leads the item"),
-    pack=int64("its place in `packs`"),
-    position=int32("its order among the packs, from 1"),
-    number=int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped"),
-    place=int32("order in the block, from 1; 0 = dropped"),
-    visible_text=text("the text that stays, a slice of the item's text; null = dropped", nullable=True),
-    kept_start=int64("first byte of the item's text that stays"),
-    kept_end=int64("end byte of the item's text that stays, exclusive; equal to kept_start = dropped"),
-    size=int64("bytes of the item's text"),
-    line_start=int32("first line shown", nullable=True),
-    line_end=int32("last line shown", nullable=True),
-    lines_above=int32("lines of the item's text above those shown"),
-    lines_below=int32("lines of the item's text below those shown, but for blank ones at its end"),
-    byte_start=int64("first byte of the document shown", nullable=True),
-    byte_end=int64("end byte of the document shown, exclusive", nullable=True),
-    merged_rows=strings("evidence ids of which something is shown, in document order"),
-    members=int64s("their places in the pool"),
-    form=string("form as shown: a cut `full` is an `excerpt`"),
-    conflict_note=boolean("a member of a conflict set shown alone"),
-    fact_note=text("what a structured record says in place of a value of the item", nullable=True),
-    masked=spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True),
-    bound_by=string("the limit that cut or dropped it; null = shown whole", nullable=True),
+    doc="Every item that reached trimming: which bytes of its text stay, and which limit cut or dropped it.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the row that leads the item")),
+    place=_PLACE,
+    position=caller(int32("its order among the packs, from 1")),
+    number=caller(int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped")),
+    shown=caller(int32("order in the block, from 1; 0 = dropped")),
+    policy=caller(string("trimming policy by name: statement/1")),
+    kept_start=caller(int64("first byte of the item's text that stays")),
+    kept_end=caller(int64("end byte of the item's text that stays, exclusive; equal to kept_start = dropped")),
+    size=caller(int64("bytes of the item's text")),
+    bound_by=caller(
+        string(
+            "max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room; detail = an "
+            "outline; null = shown whole",
+            nullable=True,
+        )
+    ),
 )
 
 TRIMMED = table(
@@ -109,32 +100,23 @@ TRIMMED = table(
     visible_sha256=caller(string("SHA-256 of visible_text, hex")),
     tokens=caller(int32("tokens of visible_text under the contract's counter")),
     chars=caller(int32("characters of visible_text")),
-    **FITS.take(*PLACED_LINES, "lines_above", "lines_below", audience="caller"),
+    line_start=caller(int32("first line shown", nullable=True)),
+    line_end=caller(int32("last line shown", nullable=True)),
+    byte_start=caller(int64("first byte of the document shown", nullable=True)),
+    byte_end=caller(int64("end byte of the document shown, exclusive", nullable=True)),
+    lines_above=caller(int32("lines of the item's text above those shown")),
+    lines_below=caller(int32("lines of the item's text below those shown, but for blank ones at its end")),
     cut=caller(boolean("whether a part of its text is not shown")),
     **{name: caller(column) for name, column in _SHOWN.items()},
-    **FITS.take("fact_note", "masked", audience="caller"),
-    masked_by=caller(string("the detector by name and version; null = nothing was masked", nullable=True)),
-)
-
-TRIMS = table(
-    "trims",
-    key=("request_id", "evidence_id"),
-    order=("request_id", "evidence_id"),
-    doc="What trimming cut, to the byte range of the item's text; items dropped whole have no kept range.",
-    request_id=caller(string("the request", digest=False)),
-    evidence_id=caller(string("the item")),
-    place=_PLACE,
-    policy=caller(string("trimming policy by name: statement/1")),
-    bound_by=caller(
-        string("max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room")
+    fact_note=caller(text("what a structured record says in place of a value of the item", nullable=True)),
+    masked=caller(
+        spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True)
     ),
-    kept_ranges=caller(spans("byte ranges of the item's text that stayed")),
-    dropped_ranges=caller(spans("byte ranges that were cut")),
+    masked_by=caller(string("the detector by name and version; null = nothing was masked", nullable=True)),
 )
 
 Packs = PACKS.annotation
 StructuredFacts = STRUCTURED_FACTS.annotation
 FactChecks = FACT_CHECKS.annotation
-Fits = FITS.annotation
 Trimmed = TRIMMED.annotation
 Trims = TRIMS.annotation

@@ -22,7 +22,7 @@ from ...nodes.blocks.token_counting import BASE, Counters
 from ...nodes.columns.keys import pair_positions, positions
 from ...nodes.context_projection import blocks
 from ...nodes.scope.active_grants import active_grants_of, bounds_of
-from ...nodes.tables import CONDITIONS, FITS
+from ...nodes.tables import CONDITIONS, TRIMS
 from ...nodes.walls.second_wall import granted
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _rendered(tables: dict[str, pa.Table], contracts: pa.Table) -> pa.Table:
         "title": details["title"], "authority": details["authority"], "event_time": details["updated_at"],
     }).take(pc.index_in(trimmed["evidence_id"], value_set=details["evidence_id"]))  # fmt: skip
     plain = _with(contracts, "tokenizer", [BASE] * contracts.num_rows)
-    return blocks(trimmed, citations, plain, FITS.empty(), ranked, pool, rows, Counters())
+    return blocks(trimmed, citations, plain, TRIMS.empty(), ranked, pool, rows, Counters())
 
 
 def _condition(request_id: str, labels: list[str]) -> pa.Table:

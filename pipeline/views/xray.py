@@ -215,9 +215,9 @@ class Item:
             f"would be rejected by {decision['would_reject_by']}" if decision.get("would_reject_by") else None,
         ]
         cut = []
-        if trim := self.trim:
-            kept, dropped = ranges_of(trim["kept_ranges"]), ranges_of(trim["dropped_ranges"])
-            cut = [f"cut by {trim['bound_by']}: bytes {kept} are shown, {dropped} are not"]
+        if bound_by := self.trim.get("bound_by"):
+            shown = "{kept_start} to {kept_end} of {size}".format_map(self.trim)
+            cut = [f"cut by {bound_by}: bytes {shown} are shown"]
         return [text for part in (why, about, cut) if (text := "; ".join(filter(None, part)))]
 
 
@@ -327,8 +327,3 @@ def text_of(value: Any) -> str:
 def line_of(value: Any) -> str:
     """Free text on one line, so that a label or a question cannot start a line of its own."""
     return " ".join(text_of(value).split()) or "-"
-
-
-def ranges_of(spans: Sequence[Mapping[str, int]]) -> str:
-    """Byte ranges as text."""
-    return ", ".join(f"{s['start']}-{s['end']}" for s in spans) or "none"

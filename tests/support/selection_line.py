@@ -85,7 +85,7 @@ class Line:
             boundary_filtering.pool, task_aware_reranking.plain_terms, task_aware_reranking.rerank_weights,
             task_aware_reranking.score_terms, task_aware_reranking.ranked,
             evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks,
-            budget_trimming.fits, budget_trimming.trimmed, budget_trimming.trims, citation_binding.citations,
+            budget_trimming.trims, budget_trimming.trimmed, citation_binding.citations,
             citation_binding.item_details, context_projection.blocks,
         ):  # fmt: skip
             if node.__name__ not in overrides:

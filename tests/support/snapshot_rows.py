@@ -42,7 +42,7 @@ ROWS = {
     ],
     "trims": [
         {"evidence_id": "e1", "policy": "line-end/1", "bound_by": "max_chunk_tokens",
-         "kept_ranges": [{"start": 0, "end": 120}], "dropped_ranges": [{"start": 120, "end": 300}]},
+         "kept_start": 0, "kept_end": 120, "size": 300},
     ],
     "citations": [
         {"position": 1, "label": "test-log#1", "evidence_id": "e1", "locator": "logs/auth.log#12", "source_id": "artifact:logs",
