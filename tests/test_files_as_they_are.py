@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from command_line import run
 from docx import Document
-from scoped_retrieval.pipeline.sources.chunking import chunk_document
+from scoped_retrieval.pipeline.sources.chunking import read_document
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +183,7 @@ def test_without_the_library_the_file_is_named_with_what_to_install(
 def test_every_word_of_a_long_line_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"{a}{b}{c}ion" for a in "bdfgklmnpr" for b in "aeiou" for c in "lmnrtvbdg"] * 3
     index(capsys, {"long.txt": " ".join(words) + "\n"})
-    texts = [chunk.text for chunk in chunk_document("long.txt", " ".join(words) + "\n")]
+    texts = [chunk.text for chunk in read_document("long.txt", " ".join(words) + "\n").chunks]
     assert len(texts) > 1 and [word for text in texts for word in text.split()] == words
 
 
@@ -213,9 +213,9 @@ def test_a_match_in_a_long_line_is_shown_with_what_is_around_it(capsys: pytest.C
 
 @pytest.mark.parametrize("at", range(-12, 13, 3))
 def test_a_term_at_a_cut_is_whole_in_one_chunk(at: int) -> None:
-    cut = chunk_document("a.txt", CHINESE)[0].byte_end // 3 + at
+    cut = read_document("a.txt", CHINESE).chunks[0].byte_end // 3 + at
     asked = "鳄鱼蒸汽琥珀"
-    chunks = chunk_document("a.txt", CHINESE[:cut] + asked + CHINESE[cut + len(asked) :])
+    chunks = read_document("a.txt", CHINESE[:cut] + asked + CHINESE[cut + len(asked) :]).chunks
     assert any(asked in chunk.text for chunk in chunks)
 
 

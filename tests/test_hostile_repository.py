@@ -98,10 +98,6 @@ def test_a_work_tree_elsewhere_is_refused_and_nothing_of_it_is_read(plain: Path,
     assert (code, "core.worktree" in err) == (2, True)
     code, out, err = run(*INDEX, ".", capsys=capsys)
     assert (code, "core.worktree" in err, "private.py" in out + err) == (2, True, False)
-    code, out, _ = run(*INDEX, ".", "--no-git", "--json", capsys=capsys)
-    assert (code, "private.py" in out) == (0, False)
-    status = run("ask", "OUTSIDE", "--project", "p", "--corpus", "../corpus", "--runs", "../runs", capsys=capsys)
-    assert "OUTSIDE = 1" not in status[1]
 
 
 def pointed(plain: Path, private: Path) -> None:
@@ -152,4 +148,3 @@ def test_the_reason_of_a_failure_of_git_is_in_the_message(plain: Path, tmp_path,
     for flags in ([], ["--history"]):
         code, _, err = run(*INDEX, ".", *flags, capsys=capsys)
         assert (code, reason in err) == (2, True)
-    assert run(*INDEX, ".", "--no-git", capsys=capsys)[0] == 0

@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.pipeline.sources.chunking import chunk_document, read_document
+from scoped_retrieval.pipeline.sources.chunking import read_document
 from scoped_retrieval.pipeline.sources.lines import HARD_BYTES, HARD_LINES, MAX_BYTES, MAX_LINES
 
 PATHS = [
@@ -95,7 +95,7 @@ DOCUMENTS = st.one_of(
 @given(path=st.sampled_from(PATHS), text=DOCUMENTS, end=st.sampled_from(["", "\n", "\r\n", "\n\n\n"]))
 def test_chunks_put_together_are_the_document(path: str, text: str, end: str) -> None:
     document = (text + end).encode("utf-8", "replace")
-    chunks = chunk_document(path, document.decode("utf-8"))
+    chunks = read_document(path, document.decode("utf-8")).chunks
     at = chunks[0].byte_start if chunks else 0
     assert at == 0 or (path == "a.md" and document[:at].split(b"\n")[0].strip(b"\xef\xbb\xbf\r ") == b"---")
     for chunk in chunks:
@@ -116,14 +116,14 @@ def test_chunks_put_together_are_the_document(path: str, text: str, end: str) ->
 @settings(max_examples=200, deadline=None)
 @given(path=st.sampled_from([p for p in PATHS if p != "a.md"]), text=DOCUMENTS)
 def test_a_chunk_is_at_most_60_lines_and_4000_bytes(path: str, text: str) -> None:
-    for chunk in chunk_document(path, text.encode("utf-8", "replace").decode()):
+    for chunk in read_document(path, text.encode("utf-8", "replace").decode()).chunks:
         body = chunk.text.encode().rstrip()
         assert len(body) <= MAX_BYTES
         assert body.count(b"\n") < MAX_LINES or chunk.text.lstrip() != chunk.text
 
 
 def test_blank_documents_have_no_chunks() -> None:
-    assert chunk_document("a.py", "") == chunk_document("a.md", "\n \r\n\n") == ()
+    assert read_document("a.py", "").chunks == read_document("a.md", "\n \r\n\n").chunks == ()
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -196,22 +196,22 @@ def test_front_matter_is_metadata_and_no_text(text: str, first: int, title: str 
 )  # fmt: skip
 def test_a_table_or_fence_is_never_cut(block: str) -> None:
     prose = "\n\n".join(f"Paragraph {i} " + "word " * 40 for i in range(30))
-    chunks = chunk_document("a.md", f"# T\n\n{prose}\n\n{block}\n\n{prose}\n")
+    chunks = read_document("a.md", f"# T\n\n{prose}\n\n{block}\n\n{prose}\n").chunks
     assert sum(block in chunk.text for chunk in chunks) == 1
     assert all(chunk.text.lstrip().startswith(("#", "Paragraph", "|", "```")) for chunk in chunks)
 
 
 def test_a_long_section_is_cut_at_paragraph_ends() -> None:
     text = "# T\n\n" + "\n\n".join(f"start {i}\n" + "word\n" * 9 + "end" for i in range(30))
-    chunks = chunk_document("a.md", text)
+    chunks = read_document("a.md", text).chunks
     assert len(chunks) > 4
     assert all(chunk.text.startswith(("# T", "start")) and chunk.text.rstrip().endswith("end") for chunk in chunks)
 
 
 def test_an_insertion_leaves_later_chunks_as_they_were() -> None:
     lines = [f"entry {i}: {'abc' * (i % 7)}" for i in range(600)]
-    before = {c.text for c in chunk_document("a.txt", "\n".join(lines))}
-    after = {c.text for c in chunk_document("a.txt", "\n".join(["new 1", "new 2", "new 3", *lines]))}
+    before = {c.text for c in read_document("a.txt", "\n".join(lines)).chunks}
+    after = {c.text for c in read_document("a.txt", "\n".join(["new 1", "new 2", "new 3", *lines])).chunks}
     assert len(before & after) >= len(before) - 4
 
 
@@ -244,7 +244,7 @@ class Shop(Base):
 
 
 def test_code_is_cut_by_definition() -> None:
-    chunks = chunk_document("shop.py", PYTHON)
+    chunks = read_document("shop.py", PYTHON).chunks
     assert [(c.section, c.line_start, c.line_end) for c in chunks] == [(None, 1, 8), ("total", 9, 15), ("Shop", 16, 22)]
     module, total, shop = chunks
     assert module.symbols == ("LIMIT",)
@@ -257,7 +257,7 @@ def test_code_is_cut_by_definition() -> None:
 
 def test_a_large_class_is_cut_at_its_methods() -> None:
     methods = "".join(f"    def m{i}(self):\n" + f"        self.step_number_{i}()\n" * 8 + "\n" for i in range(6))
-    chunks = chunk_document("a.py", f'class Big:\n    """{"doc " * 50}"""\n\n{methods}')
+    chunks = read_document("a.py", f'class Big:\n    """{"doc " * 50}"""\n\n{methods}').chunks
     assert [c.section for c in chunks] == ["Big", *(f"Big.m{i}" for i in range(6))]
     assert chunks[3].symbols == ("Big.m2", "m2")
     assert chunks[3].calls == ("step_number_2",)
@@ -265,7 +265,7 @@ def test_a_large_class_is_cut_at_its_methods() -> None:
 
 def test_a_long_function_is_cut_at_line_ends_and_keeps_its_name() -> None:
     body = "".join(f"    value_{i} = compute({i})\n" for i in range(200))
-    chunks = chunk_document("a.py", f"def long():\n{body}")
+    chunks = read_document("a.py", f"def long():\n{body}").chunks
     assert len(chunks) > 3
     assert {c.section for c in chunks} == {"long"}
     assert all(c.text.endswith("\n") for c in chunks)
@@ -292,7 +292,7 @@ export class User extends Base<Options> {
 
 @pytest.mark.parametrize("path", ["a.ts", "a.tsx"])
 def test_typescript_is_cut_by_definition(path: str) -> None:
-    chunks = chunk_document(path, TYPESCRIPT)
+    chunks = read_document(path, TYPESCRIPT).chunks
     by_section = {c.section: c for c in chunks}
     assert "".join(c.text for c in chunks) == TYPESCRIPT
     assert list(by_section) == ["Options", "parseUser", "User"]
@@ -305,4 +305,4 @@ def test_typescript_is_cut_by_definition(path: str) -> None:
 
 def test_code_that_does_not_parse_still_has_chunks() -> None:
     text = "def broken(:\n    }}}\nclass ???\n" * 100
-    assert "".join(c.text for c in chunk_document("a.py", text)) == text
+    assert "".join(c.text for c in read_document("a.py", text).chunks) == text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from scoped_retrieval.pipeline.sources.chunking import chunk_document
+from scoped_retrieval.pipeline.sources.chunking import read_document
 
 
 def sections(text: str) -> list[str | None]:
-    return [chunk.section for chunk in chunk_document("run.log", text)]
+    return [chunk.section for chunk in read_document("run.log", text).chunks]
 
 
 PYTEST = """\
@@ -31,7 +31,7 @@ FAILED tests/test_cart.py::test_total - assert 1 == 2
 
 
 def test_pytest_output_is_cut_by_failing_test() -> None:
-    chunks = chunk_document("run.log", PYTEST)
+    chunks = read_document("run.log", PYTEST).chunks
     assert [c.section for c in chunks] == [None, "test_total", "TestShop.test_sell", "short test summary info"]
     assert chunks[1].links == ("tests/test_cart.py",)
     assert chunks[3].calls[1:] == ("test_total",)
@@ -62,7 +62,7 @@ def test_a_failure_is_one_block(text: str, expected: list[str | None]) -> None:
 
 
 def test_frames_are_calls_and_links() -> None:
-    (chunk,) = chunk_document(
+    (chunk,) = read_document(
         "a.log", 'Traceback (most recent call last):\n  File "shop/cart.py", line 3, in total\nKeyError\n'
-    )
+    ).chunks
     assert (chunk.calls, chunk.links) == (("KeyError", "total"), ("shop/cart.py",))

@@ -41,9 +41,6 @@ def index(
     include: Annotated[
         list[str] | None, typer.Option("--include", metavar="PATTERN", help="Read files even if they are ignored.")
     ] = None,
-    no_git: Annotated[
-        bool, typer.Option("--no-git", help="List files by the .gitignore files of PATH, without Git.")
-    ] = False,
     submodules: Annotated[bool, typer.Option("--submodules", help="Also read the files of submodules.")] = False,
     no_semantic: Annotated[
         bool, typer.Option("--no-semantic", help="Skip embedding; the semantic lane stays off.")
@@ -63,7 +60,7 @@ def index(
             history=history,
             read=tuple((kind, name if kind == "mcp" else _path(name)) for kind, name in added),
             source=source,
-            selection=Selection(tuple(exclude or ()), tuple(include or ()), not no_git, submodules),
+            selection=Selection(tuple(exclude or ()), tuple(include or ()), submodules),
             semantic=not no_semantic,
             workers=settings["workers"] or 0,
         )

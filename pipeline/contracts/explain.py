@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.keys import gathered
 from ...nodes.frames import micros
-from ...nodes.scope.selectors import allows_pathless, glob_mask, selected
+from ...nodes.scope.selectors import AND, allows_pathless, glob_mask, selected
 from ...nodes.vocabulary import EVIDENCE_NEEDS
-from ..parsing.patterns import pattern_parts
 from ..reading.grants import grants_in_force
 from ..requests.narrowing import PLACES, Fields
 from .scope import ContractResolver, ContractScope
@@ -181,7 +180,7 @@ def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
 def _idle(scope: ContractScope, patterns: Sequence[str], at: str, *, sources: bool) -> Iterator[Finding]:
     for pattern in patterns:
         if not np.any(_matched(scope, [pattern], sources=sources)):
-            parts = " and ".join(pattern_parts(pattern))
+            parts = " and ".join(pattern.split(AND))
             yield Finding("warning", "matches_nothing", at, f"{parts} matches nothing that could be seen.")
 
 

@@ -124,8 +124,8 @@ def _checked(settings: Settings, request: IndexRequest) -> IndexRequest:
     for name in (settings["project"], request.source or "", *map(os.path.abspath, inputs)):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
-    if request.history and not (request.selection.git and not request.selection.submodules):
-        raise InputError.described("a history, or --no-git and --submodules of the work tree", "both", "--history")
+    if request.history and request.selection.submodules:
+        raise InputError.described("a history, or --submodules of the work tree", "both", "--history")
     expect_names(settings, request)
     read = {(name, os.path.realpath(path)): (name, path) for name, path in request.read}
     paths = {os.path.realpath(path): path for path in request.paths}

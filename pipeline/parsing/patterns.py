@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from ...nodes.scope.selectors import AND, PATH_ONLY
 
-__all__ = ["GLOBS", "MAX_PATTERNS", "common_patterns", "path_glob", "pattern_parts"]
+__all__ = ["GLOBS", "MAX_PATTERNS", "common_patterns", "path_glob"]
 
 MAX_PATTERNS = 1_000
 """Most patterns or names in one list of a request or grant: each pattern is tried on every distinct path."""
@@ -42,11 +42,6 @@ def common_patterns(one: Sequence[str] | None, other: Sequence[str] | None) -> l
         only = other if one is None else one
         return None if only is None else _simplified(frozenset(pattern.split(AND)) for pattern in only)
     return _simplified(frozenset((*a.split(AND), *b.split(AND))) for a in one for b in other)
-
-
-def pattern_parts(pattern: str) -> list[str]:
-    """The patterns that must all match; a single one is a list of itself."""
-    return pattern.split(AND)
 
 
 def _simplified(products: Iterable[frozenset[str]]) -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..parsing.patterns import pattern_parts
+from ...nodes.scope.selectors import AND
 from ..parsing.quoting import shown_key, shown_row
 from ..parsing.yaml_files import parse
 from .fields import PATTERNS, column_of, columns_of
@@ -98,6 +98,6 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if name in PATTERNS:
-        parts = [pattern_parts(pattern) for pattern in value]
+        parts = [pattern.split(AND) for pattern in value]
         return [part[0] if len(part) == 1 else part for part in parts]
     return value

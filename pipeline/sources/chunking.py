@@ -1,6 +1,6 @@
 """Cuts documents into chunks: Markdown by heading, code by definition, logs by failure, all else by line windows.
 
-Gives: `read_document(path, text) -> Document` and `chunk_document(path, text) -> chunks`. Chunks are in order and
+Gives: `read_document(path, text) -> Document`. Its chunks are in order and
 without a gap: except for front matter and masked secrets, their concatenation is the document, byte for byte (blank
 lines belong to the chunk before them; a document of only blank lines has no chunks). Only behind a cut inside of a word
 does a chunk repeat the end of the one before it, see `lines.cut`. How a document is cut depends only on
@@ -33,7 +33,7 @@ from .markdown import outline_markdown, outline_rst
 from .parts import Part, parts_of
 from .statements import levels_of_text
 
-__all__ = ["Document", "DocumentChunk", "chunk_document", "read_document"]
+__all__ = ["Document", "DocumentChunk", "read_document"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,6 @@ class Document:
     title: str | None
     chunks: tuple[DocumentChunk, ...]
     version: str
-
-
-def chunk_document(path: str, text: str) -> tuple[DocumentChunk, ...]:
-    """The chunks of a document in order. `path` only determines the kind of file."""
-    return read_document(path, text).chunks
 
 
 def read_document(path: str, text: str) -> Document:

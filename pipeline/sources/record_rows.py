@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pydantic.alias_generators import to_camel
 
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from ...nodes.vocabulary import SAFETIES, VISIBILITIES, ZONES
 from ..parsing.values import authority_rank
 from ..redaction.masking import masked_digest
 from .chunking import read_document
@@ -116,45 +116,38 @@ def rows_of_lines(file: Path, of_record: Callable[[Record], Iterable[Row]], repo
     return rows
 
 
+_OTHER_NAMES = {
+    "uri": ("url", "source_path"), "test_suite": ("suite",), "owner_user": ("user", "userId"), "zone": ("sensitivity",),
+    "declared_visibility": ("visibility",), "declared_safety": ("safety",), "source_refs": ("sourceRef",),
+    "recorded_time": ("recordedAt",), "conflict_set": ("conflictSetId",),
+}  # fmt: skip
+_OF_ANY_RECORD = {
+    name: (to_camel(name), *_OTHER_NAMES.get(name, ()))
+    for name in (*_OTHER_NAMES, "title", "domain", "level", "namespace", "branch", "workspace_root", "session_id", "principals",
+                 "applicable_roles", "excluded_roles", "tags", "valid_from", "valid_until", "superseded_by", "superseded_at",
+                 "supersedes", "language", "version")
+}  # fmt: skip
+"""The columns that a record of any kind may state, with their names there."""
+
+
 def common_fields(record: Record, ids: Names = (), kinds: Names = (), times: Names = ()) -> Row:
-    """The fields that any record may have, under snake_case and camelCase names, and its id, kind and time under those of its
-    reader: the first one that it has is used.
+    """The fields that any record may have, and its id, kind and time under the names of its reader: the first name that it
+    has is used.
     """
     authority, at = record.value("authority", "trustTier"), record.place("authority", "trustTier")
-    return {
+    row: Row = {
         PLACE: record.at,
         "entity": record.identifier(*ids),
-        "title": record.text("title"),
-        "uri": record.text("uri", "url", "source_path"),
         "document_type": record.text(*kinds),
         "event_time": record.instant(*times),
-        "domain": record.text("domain"),
-        "level": record.text("level"),
-        "namespace": record.text("namespace"),
-        "branch": record.text("branch"),
-        "workspace_root": record.text("workspaceRoot"),
-        "test_suite": record.text("testSuite", "suite"),
-        "session_id": record.identifier("sessionId"),
-        "owner_user": record.text("user", "userId", "ownerUser"),
-        "principals": record.strings("principals"),
-        "applicable_roles": record.strings("applicableRoles"),
-        "excluded_roles": record.strings("excludedRoles"),
-        "zone": record.word(ZONES, "zone", "sensitivity"),
-        "declared_visibility": record.word(VISIBILITIES, "visibility", "declaredVisibility"),
-        "declared_safety": record.word(SAFETIES, "safety", "declaredSafety"),
         "authority": None if authority is None else authority_rank(authority, at),
-        "source_refs": record.strings("sourceRefs", "sourceRef"),
-        "tags": record.strings("tags"),
-        "valid_from": record.instant("validFrom"),
-        "valid_until": record.instant("validUntil"),
-        "recorded_time": record.instant("recordedAt", "recordedTime"),
-        "superseded_by": record.identifier("supersededBy"),
-        "superseded_at": record.instant("supersededAt"),
-        "supersedes": record.strings("supersedes"),
-        "conflict_set": record.identifier("conflictSet", "conflictSetId"),
-        "language": record.text("language"),
-        "version": record.text("version"),
     }
+    for column, names in _OF_ANY_RECORD.items():
+        type_ = IMPORT_ROWS.columns[column].type
+        time, several = pa.types.is_timestamp(type_), pa.types.is_list(type_)
+        read = record.instant if time else record.strings if several else record.identifier
+        row[column] = read(*names)
+    return row
 
 
 def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[Row]:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from ...nodes.errors import InputError
 from .git_commands import Git, work_tree_root
 from .report import SourceReport
 
@@ -34,13 +33,12 @@ _TOOL_FOLDERS = _OF_GIT | {"node_modules", "__pycache__", ".venv", ".tox", ".nox
 class Selection:
     """Patterns in the syntax of `.gitignore`, relative to the folder that is read.
 
-    Without `git`, files are listed by the `.gitignore` files in the folder alone. With `submodules`, the files of checked
-    out submodules are read, too.
+    A folder outside of Git is listed by its `.gitignore` files. With `submodules`, the files of checked out submodules are
+    read, too.
     """
 
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
-    git: bool = True
     submodules: bool = False
 
     def files(self, root: Path, report: SourceReport) -> list[bytes]:
@@ -50,7 +48,7 @@ class Selection:
             InputError: Git cannot list them; has Git's reason.
         """
         rules = self.rules(root)
-        in_git = self.git and work_tree_root(root) is not None
+        in_git = work_tree_root(root) is not None
         if in_git:
             listed = self._listed(root, report)
         else:
@@ -71,14 +69,10 @@ class Selection:
 
     def _listed(self, root: Path, report: SourceReport) -> list[bytes]:
         """The paths that Git lists."""
-        try:
-            git = Git(root)
-            paths = list(git.files())
-            if not paths and git.run("check-ignore", ".", folder=git.folder, no=True):
-                report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
-        except InputError as error:
-            hint = "`--no-git` reads the folder by its .gitignore files alone: what is excluded elsewhere is then read, too."
-            raise InputError(error.message, hint=" ".join(filter(None, (error.hint, hint)))) from error
+        git = Git(root)
+        paths = list(git.files())
+        if not paths and git.run("check-ignore", ".", folder=git.folder, no=True):
+            report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
         for path in list(paths) if self.submodules else ():
             below = root / os.fsdecode(path)
             if os.path.lexists(below / ".git") and not path.endswith(b"/"):

@@ -31,7 +31,7 @@ from typing import Annotated, Any
 from pydantic import model_validator
 
 from ...nodes.errors import InputError, PolicyError
-from ...nodes.vocabulary import ZONES, Vocabulary
+from ...nodes.vocabulary import Vocabulary
 from ..parsing.documents import Document, Text, document, expected, word
 from ..parsing.quoting import shown_key
 from ..parsing.yaml_files import parse
@@ -104,7 +104,7 @@ def _rows(file: Path, base: Row, *, path: Path, roots: Sequence[Path] = (), **_:
             common
             | {
                 PLACE: record.at,
-                "zone": record.word(ZONES, "zone"),
+                "zone": record.text("zone"),
                 "line_start": record.line or None,
                 "line_end": record.line_end,
                 "text": text,
