@@ -12,7 +12,7 @@ from retrieving import batch, opened
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.across_runs import read_each
-from scoped_retrieval.pipeline.reading.snapshots import readable_snapshots
+from scoped_retrieval.pipeline.reading.snapshots import readable
 from scoped_retrieval.pipeline.runs import Run, Runs
 from scoped_retrieval.pipeline.runs.compacting import compact
 from scoped_retrieval.pipeline.runs.listing import whose
@@ -68,7 +68,7 @@ def test_the_last_snapshots_are_listed_and_that_there_are_others(
 
 def test_snapshots_by_id_are_told_of_in_the_order_of_their_run(corpus: Corpus, tmp_path: Path) -> None:
     with opened(corpus, runs=tmp_path / "runs") as session:
-        names = [session.retrieve(one).snapshot_id for one in batch(8)]
+        names = [str(session.retrieve(one).snapshot_id) for one in batch(8)]
         (run,) = Runs(tmp_path / "runs").list()
         assert run.live
         assert whose(run, names[::-1])["snapshot_id"].to_pylist() == names
@@ -96,7 +96,7 @@ def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(corpus: Corpus
         calls.append(run.live)
         if run.live:
             compact(store, run.run_id)
-        return readable_snapshots(settings, run)
+        return readable(settings, run).listed()
 
     damaged = dict[str, str]()
     found = list(read_each(settings, store, read, damaged))

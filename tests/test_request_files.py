@@ -30,7 +30,7 @@ def test_a_file_in_another_encoding_is_not_read_in_part(tmp_path: Path):
     (tmp_path / "r.jsonl").write_bytes(good + bad)
     (tmp_path / "r.csv").write_bytes(b"question,project,purpose\n\xff,shop,fix-test\n")
     for name in ("r.jsonl", "r.csv"):
-        with pytest.raises(InputError, match=f"Expected UTF-8 text, got another encoding - at {name}:2"):
+        with pytest.raises(InputError, match=f"Expected UTF-8 text, got another encoding - at .*{name}:2"):
             read_requests(tmp_path / name)
 
 
@@ -68,7 +68,7 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
     assert len(requests) == 1
     assert failures == {
         "line-2": "Expected JSON, got invalid JSON (Expecting property name enclosed in double quotes at column 2) - at r.jsonl:2",
-        "line-3": "Expected one JSON object a line, got a list - at r.jsonl:3",
+        "line-3": "Expected a JSON object, got a list - at r.jsonl:3",
         "line-4": "Expected every field once, got 'a' again - at r.jsonl:4",
     }
 

@@ -73,7 +73,7 @@ def test_the_key_and_zone_of_a_record_are_its_columns(tmp_path: Path) -> None:
         ),
         (CSV.replace("18000", "cheap"), "Expected an amount such as 52500, $52,500 or 52500 USD, got other text"),
         (CSV.replace("fee", "fees"), "Expected one of id, fee, deadline, got 'fees' - at {}:2"),
-        ("id,id\n1,2\n", "Expected a unique name for every column"),
+        ("id,id\n1,2\n", "Expected each column once, got 'id' twice"),
     ],
 )
 def test_a_record_that_does_not_fit_is_named_by_file_row_and_column(tmp_path: Path, csv: str, message: str) -> None:

@@ -28,11 +28,12 @@ from ...nodes.turns.reading import escaped_id
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import LIFECYCLES, STANDINGS, ZONES
 from ..line.tokenizers import known_name
+from ..parsing.data_files import bytes_of
 from ..parsing.documents import CountOrZero, Document, FirstVersion, Share, document, words
 from ..parsing.quoting import canonical
 from ..parsing.strict_json import json_text
 from ..parsing.yaml_files import parse
-from ..sources.jsonl import Record, bytes_of
+from ..sources.jsonl import Record
 from .flags import flags_of, sight_of
 from .masking import from_folder, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES

@@ -29,7 +29,7 @@ from ..engines.shards import by_request
 from ..maintenance.doctor import examine
 from ..reading.grants import corpus_facts
 from ..reading.reports import actions_of, as_csv
-from ..reading.snapshots import audited_projects, readable_snapshots
+from ..reading.snapshots import audited_projects, readable
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
 from ..runs.ids import SNAPSHOT_ID
@@ -83,7 +83,7 @@ def listed(
     if audited_projects(settings, run):
         return None
     # Without questions, which are echoes.
-    snapshots = [row | {"question": ""} for row in readable_snapshots(settings, run)]
+    snapshots = [row | {"question": ""} for row in readable(settings, run).listed()]
     return {
         "status": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),

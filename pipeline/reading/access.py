@@ -17,7 +17,7 @@ from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, Verif
 from ..config.settings import Settings
 from .grants import Audience, audited, audits_everything, grants_for, grants_or_none
 from .present_rights import within_rights
-from .snapshots import Readable, as_damage, audits_whole, readable
+from .snapshots import Readable, as_damage, readable
 
 if TYPE_CHECKING:
     from ..corpus import Corpus
@@ -89,7 +89,7 @@ def expect_auditor(settings: Settings, run: Run, snapshot_id: str | None = None,
     """
     if snapshot_id is None:
         expect_reader(settings, run)
-    if not (audience_of(settings, run, snapshot_id) == "audit" if snapshot_id else audits_whole(settings, run)):
+    if not (audience_of(settings, run, snapshot_id) == "audit" if snapshot_id else readable(settings, run).whole):
         message = "Permission denied: only auditors of its projects may do this"
         raise AccessError(message, at=snapshot_id or run.run_id, hint=hint)
 

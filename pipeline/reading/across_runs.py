@@ -18,7 +18,7 @@ from ..config.settings import Settings
 from ..deadline import expect_time
 from .access import expect_reader, hears_of_damage, open_run, unknown
 from .grants import grants_or_none
-from .snapshots import Readable, readable_snapshots
+from .snapshots import Readable, readable
 
 if TYPE_CHECKING:
     from ..runs import Run, Runs
@@ -82,7 +82,7 @@ def latest(
         nonlocal wanted
         if wanted <= 0 and not one.live:  # a session that began earlier may have answered last
             return []
-        rows = readable_snapshots(settings, one, status=status, last=limit if one.live else max(wanted, 0))
+        rows = readable(settings, one).where({"status": status}, limit if one.live else max(wanted, 0)).listed()
         wanted -= len(rows)
         return list(zip(rows, make(one, rows), strict=True))
 

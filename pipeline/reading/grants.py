@@ -1,7 +1,7 @@
 """What the current grants let a principal see: `Viewer` of snapshots, `audits` of projects, `corpus_facts` of a corpus.
 
-Reads: settings, the current grants file, the grants stored with a run. Gives: `grants_in_force` of a principal,
-`grants_now` of all users. Users who asked see their part; an auditor of every project that a request reached sees all of it.
+Reads: settings, the current grants file, the grants stored with a run. Gives: `grants_in_force` of a principal.
+Users who asked see their part; an auditor of every project that a request reached sees all of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ __all__ = [
     "corpus_facts",
     "grants_for",
     "grants_in_force",
-    "grants_now",
     "grants_of_readers",
     "grants_or_none",
 ]
@@ -39,12 +38,6 @@ def grants_in_force(grants: pa.Table, principal: str, now: datetime | None = Non
     """The grants of a principal that have not expired."""
     in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(now or datetime.now(UTC))), True)
     return grants.filter(pc.and_(pc.equal(grants["principal"], principal), in_force))
-
-
-def grants_now(settings: Settings) -> pa.Table:
-    """The current grants of all users; empty if there is no grants file."""
-    found = grants_or_none(settings)
-    return GRANTS.empty() if found is None else found
 
 
 def grants_or_none(settings: Settings) -> pa.Table | None:

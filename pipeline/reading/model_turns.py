@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from ...nodes.errors import InputError
 from ..config.settings import Settings
+from ..parsing.data_files import bytes_of
 from ..parsing.documents import ModelDocument, Text, document, expected
 from ..parsing.quoting import shown
 from ..sources.jsonl import parse_json
@@ -116,20 +116,13 @@ def replayed_turn(settings: Settings, file: Path) -> ModelTurn:
         InputError: the event or the model's input cannot be read.
         AccessError, StoreError, VerificationError: as `access.replayed` raises them.
     """
-    content = parse_json(_bytes(file, "--event names the JSON file of one event"), str(file))
+    content = parse_json(bytes_of(file, "--event names the JSON file of one event"), str(file))
     event = document(ModelRequestEvent, content, str(file))
     hint = "modelInputRef of the event is the file with the model's input, relative to the event's"
-    data = _bytes(file.parent / event.model_input_ref, hint) if event.model_input_ref else None
+    data = bytes_of(file.parent / event.model_input_ref, hint) if event.model_input_ref else None
     snapshots = []
     for name in dict.fromkeys(event.retrieval_snapshot_ids):
         one = replayed(settings, name)
         found = one.block.encode() in data if data is not None and one.block else None
         snapshots.append(TurnSnapshot(one, found))
     return ModelTurn(event, tuple(snapshots), hashlib.sha256(data).hexdigest() if data is not None else None)
-
-
-def _bytes(path: Path, hint: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{error.strerror}: {path}", hint=hint) from error

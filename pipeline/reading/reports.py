@@ -28,7 +28,7 @@ from ..runs.parts import READABLE
 from ..views.harness_forms import event
 from ..views.text_table import csv_table
 from .access import audience_of, expect_reader, known_runs, open_run, unknown
-from .snapshots import as_damage, audits_whole, readable
+from .snapshots import as_damage, readable
 
 __all__ = ["actions_of", "as_csv", "events_of", "measured", "report_of", "verified"]
 
@@ -77,7 +77,7 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
         return run, rows, took.nodes if took else {}
     expect_reader(settings, run)
     with as_damage(run.run_id):
-        return (run, run.rows, run.node_seconds) if audits_whole(settings, run) else (run, {}, {})
+        return (run, run.rows, run.node_seconds) if readable(settings, run).whole else (run, {}, {})
 
 
 def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Which snapshots of a run a principal may read, and how much of each.
 
-Reads: settings, an open run. Gives: `Readable`, its list as `readable_snapshots`, `audits_whole`, `audited_projects`, and
-`as_damage`, under which stored rows are read.
+Reads: settings, an open run. Gives: `Readable`, `audited_projects`, and `as_damage`, under which stored rows are read.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .grants import Viewer, grants_for, grants_or_none
 if TYPE_CHECKING:
     from ..runs import Run
 
-__all__ = ["Readable", "as_damage", "audited_projects", "audits_whole", "readable", "readable_snapshots"]
+__all__ = ["Readable", "as_damage", "audited_projects", "readable"]
 
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
@@ -130,19 +129,3 @@ def readable(settings: Settings, run: Run) -> Readable:
         StoreError: the run is damaged.
     """
     return Readable.of(settings, run, grants_or_none(settings))
-
-
-def readable_snapshots(
-    settings: Settings, run: Run, *, status: str | None = None, last: int | None = None
-) -> list[dict[str, Any]]:
-    """The rows of the snapshots of a run that the principal may read, see `Readable.listed`.
-
-    Raises:
-        StoreError: the run is damaged.
-    """
-    return readable(settings, run).where({"status": status}, last).listed()
-
-
-def audits_whole(settings: Settings, run: Run) -> bool:
-    """Whether the principal audits every snapshot of a run."""
-    return readable(settings, run).whole

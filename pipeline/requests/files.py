@@ -7,18 +7,18 @@ others can be read; a file that is not UTF-8, CSV or Parquet as a whole is an er
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError, kind_of
+from ...nodes.errors import InputError
+from ..parsing.data_files import csv_rows, parquet_table, text_of
 from ..parsing.quoting import shown_keys
 from ..parsing.strict_json import strict_json
 from ..progress import counted
+from ..sources.jsonl import parse_json
 from .fields import LISTS, NUMBERS, TEXTS, column_of, is_plugin_weight
 
 SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".csv")
@@ -54,58 +54,30 @@ def read_requests(path: str | Path) -> list[FileRow]:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if path.is_dir():
-        raise InputError.described("a file of requests", "a folder", str(path))
     if suffix not in SUFFIXES:
         raise InputError.described(f"one of {', '.join(SUFFIXES)}", repr(suffix) if suffix else "no suffix", path.name)
     if not path.is_file():
         raise InputError.described("a file of requests", "no such file", str(path))
-    rows = (
-        _parquet(path) if suffix == ".parquet" else (_csv if suffix == ".csv" else _json_lines)(_text(path), path.name)
-    )
+    read = {".parquet": _parquet, ".csv": _csv}.get(suffix, _json_lines)
+    rows = read(path)
     if not rows:
         raise InputError.described("at least one request", "none", path.name)
     return rows
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{error.strerror}: {path}") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError("Expected UTF-8 text, got another encoding", at=f"{path.name}:{line}") from None
-
-
-def _json_lines(text: str, file: str) -> list[FileRow]:
-    lines = enumerate(text.split("\n"), start=1)
-    return [_object(line, file, number) for number, line in lines if line.strip()]
-
-
-def _object(line: str, file: str, number: int) -> FileRow:
-    at = f"{file}:{number}"
-    try:
-        value = strict_json(line, at)
-    except InputError as error:
-        return FileRow({}, file, number, "line", error.message)
-    if not isinstance(value, dict):
-        return FileRow({}, file, number, "line", f"Expected one JSON object a line, got {kind_of(value)} - at {at}")
-    return FileRow(value, file, number, "line")
+def _json_lines(path: Path) -> list[FileRow]:
+    rows, file = list[FileRow](), path.name
+    for number, line in enumerate(text_of(path).split("\n"), start=1):
+        if line.strip():
+            try:
+                rows.append(FileRow(parse_json(line.encode(), f"{file}:{number}"), file, number, "line"))
+            except InputError as error:
+                rows.append(FileRow({}, file, number, "line", error.message))
+    return rows
 
 
 def _parquet(path: Path) -> list[FileRow]:
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            table = file.read(use_threads=False)
-    except (pa.ArrowException, OSError, ValueError):  # column names are decoded when the file is opened
-        raise InputError(
-            "Expected a whole Parquet file, got one that is damaged or cut off",
-            at=path.name,
-            hint="write the file again",
-        ) from None
+    table = parquet_table(path)
     if twice := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
         raise InputError(f"Expected each column once, got {shown_keys(twice)} twice", at=path.name)
     try:
@@ -117,37 +89,18 @@ def _parquet(path: Path) -> list[FileRow]:
         ) from None
 
 
-def _csv(text: str, file: str) -> list[FileRow]:
-    limit = csv.field_size_limit(max(len(text), 1))  # a question may be long; the module's limit is process-wide
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows, header, number = list[FileRow](), list[str](), 1
-    try:
-        for cells in reader:
-            if not header:
-                header = _header(cells, file)
-            elif any(cells):
-                rows.append(_csv_row(header, cells, file, number))
-            number = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"Expected CSV, got other text ({error})", at=f"{file}:{number}") from None
-    finally:
-        csv.field_size_limit(limit)
-    return rows
-
-
-def _header(cells: list[str], file: str) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    if repeated := sorted({n for n in names if names.count(n) > 1}):
-        raise InputError(f"Expected each column once, got {shown_keys(repeated)} twice", at=f"{file}:1")
-    return names
-
-
-def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> FileRow:
-    if len(cells) != len(header):
-        reason = f"Expected {counted(len(header), 'cell')}, got {len(cells)} - at {file}:{number}"
-        return FileRow({}, file, number, "line", reason)
-    given = {name: cell(name, text) for name, text in zip(header, cells, strict=True) if text != ""}
-    return FileRow(given, file, number, "line")
+def _csv(path: Path) -> list[FileRow]:
+    file = path.name
+    columns, rows = csv_rows(text_of(path), file)
+    found = list[FileRow]()
+    for number, _, cells in rows:
+        if len(cells) == len(columns):
+            given = {name: cell(name, text) for name, text in zip(columns, cells, strict=True) if text != ""}
+            found.append(FileRow(given, file, number, "line"))
+        else:
+            reason = f"Expected {counted(len(columns), 'cell')}, got {len(cells)} - at {file}:{number}"
+            found.append(FileRow({}, file, number, "line", reason))
+    return found
 
 
 def cell(path: str, text: str) -> Any:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import create_model
 
 from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
+from ..parsing.data_files import parquet_table
 from ..parsing.documents import ABSENT, Document, converted, document
 from ..parsing.values import authority_rank, instant, number, whole
 from .jsonl import LINES, read_lines
@@ -56,16 +56,13 @@ def read_evidence(path: str | PathLike[str], *, report: SourceReport, **_: Any) 
 def _stored(path: Path, suffix: str) -> pa.Table:
     try:
         if suffix in _PARQUET:
-            with pq.ParquetFile(path) as file:
-                rows = file.read()
+            rows = parquet_table(path)
         else:
             with pa.memory_map(str(path)) as source:
                 rows = pa.ipc.open_file(source).read_all()
     except (pa.ArrowInvalid, OSError) as error:
-        what = "Parquet" if suffix in _PARQUET else "Arrow"
-        raise InputError(
-            f"Expected a whole {what} file, got one that is damaged or cut off - at {path}", hint="write the file again"
-        ) from error
+        got = "one that is damaged or cut off"
+        raise InputError(f"Expected a whole Arrow file, got {got}", at=path, hint="write the file again") from error
     places = pa.array([f"{path}:row {number}" for number in range(1, rows.num_rows + 1)], pa.string())
     return rows.append_column(PLACE, places)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...nodes.errors import InputError
@@ -41,13 +41,8 @@ class Header(Record):
     dates: bool = True
     above: int = 0
     """Lines of front matter and of blank lines after it, at the top of the document."""
-    lines: dict[str, int] = field(default_factory=dict)
-    """The line of each field, from 1."""
-
-    def place(self, *names: str) -> str:
-        """The location of a field for messages: file, line and field."""
-        name = next((name for name in names if name in self.lines), names[0])
-        return f"{self.at}:{self.lines[name]}.{name}" if name in self.lines else f"{self.at}.{name}"
+    matter: frozenset[str] = frozenset()
+    """The fields of the front matter."""
 
 
 def read_header(text: str, at: str) -> Header:
@@ -57,23 +52,19 @@ def read_header(text: str, at: str) -> Header:
         InputError: the front matter is not a YAML mapping; names file and line.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    header, body, first = Header(at, {}), text, 1
+    header, body = Header(at, {}), text
     if found := _MATTER.match(text):
         header.fields = {key: value for key, value in _front_matter(found[1], at).items() if key in _KEYS}
+        header.matter = frozenset(header.fields)
         body = text[found.end() :]
-        first = text.count("\n", 0, found.end()) + 1
         header.above = text.count("\n") - body.lstrip().count("\n")
-        matter = enumerate(found[1].split("\n"), start=2)
-        header.lines = {_key(line.partition(":")[0]): number for number, line in matter if ":" in line}
-    for number, line in enumerate(body.split("\n")[:_HEADER_LINES], start=first):
+    for line in body.split("\n")[:_HEADER_LINES]:
         if line.startswith("## "):
             break
-        match = _FIELD.match(line)
-        if match and (key := _key(match["key"])) in _KEYS and key not in header.fields:
-            header.fields[key], header.lines[key] = match["value"].strip("*` "), number
+        if (match := _FIELD.match(line)) and (key := _key(match["key"])) in _KEYS:
+            header.fields.setdefault(key, match["value"].strip("*` "))
     if "status" not in header.fields and (status := _STATUS.search(body)):
         header.fields["status"] = status["value"].strip("*_` ")
-        header.lines["status"] = first + body.count("\n", 0, status.start("value"))
     if isinstance(tags := header.fields.get("tags"), str):
         header.fields["tags"] = [tag for each in tags.strip("[] ").split(",") if (tag := each.strip("`'\" "))]
     if isinstance(zone := header.fields.get("zone"), str):
@@ -136,13 +127,13 @@ def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -
         header = read_header(text, path)
         named = {"entity", "level"} & header.fields.keys()
         zone = header.value("zone")
-        if not named and header.lines.get("zone", 0) > header.above:
+        if not named and "zone" not in header.matter:
             zone = None
         zone = ZONES.aliases.get(str(zone), zone)
         closed = {"zone": zone} if zone in _CLOSING else {}
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
-            tags = header.strings("tags") if header.lines.get("tags", header.above) < header.above else None
+            tags = header.strings("tags") if "tags" in header.matter else None
             return closed | ({"tags": tags} if tags else {})
         if zone is not None and zone not in ZONES:
             report.note(

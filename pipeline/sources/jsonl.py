@@ -22,13 +22,13 @@ from typing import Any
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..parsing import values
+from ..parsing.data_files import bytes_of
 from ..parsing.quoting import canonical, shown_key
 from ..parsing.strict_json import strict_json
 
 __all__ = [
     "LINES",
     "Record",
-    "bytes_of",
     "is_unicode",
     "parse_json",
     "read_lines",
@@ -194,18 +194,6 @@ def read_lines(path: Path) -> list[Record]:
             records.append(Record(at, parse_json(line, at), number, start, end))
         start = end + 1
     return records
-
-
-def bytes_of(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        InputError: it cannot be read; has the reason.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{error.strerror}: {path}") from error
 
 
 def parse_json(line: bytes, at: str) -> dict[str, Any]:

@@ -18,13 +18,14 @@ from pydantic.alias_generators import to_camel
 
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
+from ..parsing.data_files import bytes_of
 from ..parsing.values import authority_rank
 from ..redaction.masking import masked_digest
 from .chunking import read_document
 from .file_kinds import file_kind
 from .files import ReadOptions, readable, table_of
 from .headers import Header, read_header
-from .jsonl import Record, bytes_of, read_lines
+from .jsonl import Record, read_lines
 from .parts import has_parts
 from .report import PLACE, SourceReport
 from .selection import file_at, walk

@@ -19,8 +19,6 @@ the file, else to the parent of the named folder, so that `/sot/` of a mode find
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -32,12 +30,13 @@ from pydantic import model_validator
 
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import Vocabulary
+from ..parsing.data_files import bytes_of, csv_rows, text_of
 from ..parsing.documents import Document, Text, document, expected, word
 from ..parsing.quoting import shown_key
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
-from .jsonl import Record, bytes_of
+from .jsonl import Record
 from .record_rows import Row, files_of, reads_files
 from .report import PLACE, SourceReport
 
@@ -134,33 +133,20 @@ def _records(file: Path) -> list[Record]:
     Raises:
         InputError: the file is of another kind, or malformed.
     """
-    data, suffix = bytes_of(file), file.suffix.lower()
+    suffix = file.suffix.lower()
     if suffix not in _SOT:
         raise InputError.expected(f"a folder or a file ending in {', '.join(_SOT)}", file.name, str(file))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError.described("UTF-8 text", f"byte 0x{data[error.start]:02x}", str(file)) from error
-    return _csv_records(file, text) if suffix == ".csv" else _yaml_records(file, data)
+    return _csv_records(file) if suffix == ".csv" else _yaml_records(file, bytes_of(file))
 
 
-def _csv_records(file: Path, text: str) -> list[Record]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        columns = [name.strip() for name in next(reader, [])]
-        if len(set(columns)) < len(columns) or "" in columns:
-            raise InputError(f"Expected a unique name for every column, got a repeated or empty one - at {file}:1")
-        records, line = [], reader.line_num
-        for values in reader:
-            start, line = line + 1, reader.line_num
-            if not any(value.strip() for value in values):
-                continue
-            if len(values) != len(columns):
-                raise InputError(f"Expected {counted(len(columns), 'value')}, got {len(values)} - at {file}:{start}")
-            fields = {name: value.strip() for name, value in zip(columns, values, strict=True)}
-            records.append(Record(f"{file}:{start}", fields, start, line_end=line, dates=True))
-    except csv.Error as error:
-        raise InputError(f"Expected CSV, got text that does not parse ({error}) - at {file}") from error
+def _csv_records(file: Path) -> list[Record]:
+    columns, rows = csv_rows(text_of(file), str(file))
+    records = list[Record]()
+    for start, end, values in rows:
+        if len(values) != len(columns):
+            raise InputError(f"Expected {counted(len(columns), 'value')}, got {len(values)} - at {file}:{start}")
+        fields = {name: value.strip() for name, value in zip(columns, values, strict=True)}
+        records.append(Record(f"{file}:{start}", fields, start, line_end=end, dates=True))
     return records
 
 

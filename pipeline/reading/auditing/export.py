@@ -32,6 +32,7 @@ from ....nodes.schema import Table
 from ....nodes.tables import PROVENANCE
 from ...config.opening import signer_of
 from ...config.settings import Settings
+from ...parsing.data_files import bytes_of
 from ...parsing.strict_json import strict_json
 from ...progress import counted
 from ...runs import replay
@@ -186,10 +187,9 @@ def check_file(path: Path, signer: Signer, *, anchor: str | None = None) -> Chec
     Raises:
         InputError: it cannot be read, or is not such a file.
     """
+    data = bytes_of(path)
     try:
-        file = _File.model_validate(strict_json(path.read_bytes()))
-    except OSError as error:
-        raise InputError(f"{error.strerror}: exported snapshot {path}") from error
+        file = _File.model_validate(strict_json(data))
     except (ValueError, ValidationError) as error:
         raise InputError(
             "Expected an exported snapshot, got another file", at=path, hint="`show --as export` writes them"

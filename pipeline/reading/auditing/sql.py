@@ -19,7 +19,7 @@ from ...config.settings import Settings
 from ...runs.parts import DECLARED, READABLE
 from ..access import expect_auditor, open_run
 from ..across_runs import read_each
-from ..snapshots import audits_whole
+from ..snapshots import readable
 
 __all__ = ["VIEWS", "View", "queried", "rows_of", "tables_of"]
 
@@ -177,7 +177,7 @@ def _all_audited(settings: Settings) -> list[Any]:
     damaged = dict[str, str]()
     store = Runs(settings["runs"], create=False)
     found = [
-        run for run, whole in read_each(settings, store, lambda run: audits_whole(settings, run), damaged) if whole
+        run for run, whole in read_each(settings, store, lambda run: readable(settings, run).whole, damaged) if whole
     ]
     if damaged:
         raise StoreError("Expected whole runs, got damaged ones", at=", ".join(damaged), hint="name runs with --run")

@@ -26,7 +26,7 @@ from ...requests.fields import GROUPS, column_of, columns_of, fields_of, is_plug
 from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS
 from ..access import audience_of, expect_reader, open_run
-from ..grants import grants_now
+from ..grants import grants_for, grants_or_none
 from ..snapshots import readable
 from .difference import COMPARED, Changes, Side, compared_tables
 from .difference import changes as compare
@@ -117,7 +117,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
             at=name,
             hint="`show --as xray` has the reason; ask it again as it should be",
         )
-    grants = None if audit else grants_now(settings)
+    grants = None if audit else grants_for(run, grants_or_none(settings))
     given = changes if audit else {**changes, "asked_at": datetime.now(UTC)}
     asked = recorded.changed(given)
     line = with_counters(line_of(settings, run, grants=grants), asked.requests)
