@@ -29,17 +29,15 @@ from .audit.records import (
     ANSWER_RECORD,
     CANDIDATE_RECORD,
     COVERED,
-    ITEM_RECORD,
     REQUEST_RECORD,
     AnswerRecord,
     CandidateRecord,
-    ItemRecord,
     RequestRecord,
     recorded,
     snapshot_digests,
 )
 from .columns.digests import EMPTY_SHA256
-from .columns.keys import gathered, gathered_columns, integers, positions, rows_of_runs, truth
+from .columns.keys import gathered, gathered_columns, integers, rows_of_runs, truth
 from .facts.fact_conflicts import rivals
 from .tables import (
     DECISIONS,
@@ -100,7 +98,7 @@ def decisions(
     evidence: Evidence,
     placements: Placements,
 ) -> Decisions:
-    """Every candidate once, by request and evidence id, with outcome, stage, deciding rule and reason.
+    """Every candidate once, in their order, with outcome, stage, deciding rule and reason.
 
     The earliest stage that removed a row decided it; a row that no stage removed was selected.
     """
@@ -112,9 +110,7 @@ def decisions(
         "redacted": pc.or_(redacted, pa.array(masked_rows(pool, candidates.num_rows, trimmed))),
         "version": gathered(placements["version"], placement),
     }
-    return DECISIONS.build(columns, rows=candidates.num_rows).sort_by(
-        [("request_id", "ascending"), ("evidence_id", "ascending")]
-    )
+    return DECISIONS.build(columns, rows=candidates.num_rows)
 
 
 def conditions(
@@ -203,30 +199,30 @@ def candidate_record(
 ) -> CandidateRecord:
     """Every candidate in recall order with all that was found of it, and its one outcome."""
     candidate = integers(pool["candidate"])
-    rows = {"decisions": integers(decisions["candidate"]), "score_terms": candidate}
-    rows |= {"ranked": candidate[integers(ranked["place"])], "packs": candidate[integers(packs["place"])]}
-    rows["trims"] = candidate[integers(trims["place"])]
+    rows = {"score_terms": candidate}
+    rows |= {
+        table: candidate[integers(of["place"])]
+        for table, of in (("ranked", ranked), ("packs", packs), ("trims", trims))
+    }
     return recorded(CANDIDATE_RECORD, candidates, verdicts, decisions, score_terms, ranked, packs, trims, rows=rows)
-
-
-def item_record(trimmed: Trimmed, item_details: ItemDetails, citations: Citations) -> ItemRecord:
-    """Every item that was shown, by request and place in the block."""
-    cited = positions(citations["place"], trimmed["place"])
-    return recorded(ITEM_RECORD, trimmed, item_details, citations, rows={"citations": cited})
 
 
 def answer_record(
     captures: Captures,
+    trimmed: Trimmed,
+    item_details: ItemDetails,
+    citations: Citations,
     failures: Failures,
     blocks: Blocks,
     structured_facts: StructuredFacts,
     fact_checks: FactChecks,
     conditions: Conditions,
 ) -> AnswerRecord:
-    """What was answered: block, facts and conditions, or why the request failed, by request and failure."""
+    """What was answered: items, block, facts and conditions, or why the request failed, by request and failure."""
     return recorded(
-        ANSWER_RECORD, captures.select(["request_id"]), failures, blocks, structured_facts, fact_checks, conditions
-    )
+        ANSWER_RECORD, captures.select(["request_id"]), trimmed, item_details, citations, failures, blocks,
+        structured_facts, fact_checks, conditions,
+    )  # fmt: skip
 
 
 def snapshots(
@@ -238,7 +234,6 @@ def snapshots(
     provenance: Provenance,
     request_record: RequestRecord,
     candidate_record: CandidateRecord,
-    item_record: ItemRecord,
     answer_record: AnswerRecord,
 ) -> Snapshots:
     """One row per request and per failure, by request id, with the digest of everything asked, decided and shown."""
@@ -282,7 +277,7 @@ def snapshots(
             }
         )
     table = SNAPSHOTS.from_rows(rows)
-    records = (request_record, candidate_record, item_record, answer_record, table)
+    records = (request_record, candidate_record, answer_record, table)
     tables = {declared.name: made for declared, made in zip(COVERED, records, strict=True)}
     digests = snapshot_digests(tables, provenance, answer_record["request_id"])
     place = SNAPSHOTS.schema.get_field_index("snapshot_digest")

@@ -270,9 +270,12 @@ def caller(column: Column) -> Column:
 
 
 def _stored_type(column: Column) -> pa.DataType:
-    if not column.free_text:
-        return column.type
-    return pa.list_(pa.string()) if pa.types.is_list(column.type) else pa.string()
+    return _hashes(column.type) if column.free_text else column.type
+
+
+def _hashes(texts: pa.DataType) -> pa.DataType:
+    """The type of the hashes of texts, or of lists of them."""
+    return pa.list_(_hashes(texts.value_type)) if pa.types.is_list(texts) else pa.string()
 
 
 _NOT_CONVERTED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError)

@@ -212,7 +212,7 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
 def judged(inputs: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The inputs with what the audit step says about them."""
     steps = audit_snapshot
-    records = (steps.request_record, steps.candidate_record, steps.item_record)
+    records = (steps.request_record, steps.candidate_record)
     for node in (steps.decisions, *records, steps.conditions, steps.answer_record, steps.snapshots):
         names = [name for name in node.__annotations__ if name != "return"]
         inputs[node.__name__] = DECLARED[node.__name__].check(node(**{name: inputs[name] for name in names}))

@@ -65,7 +65,7 @@ CHANGES = {
     "value": lambda c: c["tables"]["candidate_record"][0].update({"decisions.final": 9.0}),
     "kind of value": lambda c: c["tables"]["candidate_record"][0].update({"decisions.final": "9"}),
     "columns": lambda c: c["tables"]["candidate_record"][0].update(more=1),
-    "table": lambda c: c["tables"].update(item_record=c["tables"]["candidate_record"]),
+    "table": lambda c: c["tables"].update(answer_record=c["tables"]["candidate_record"]),
     "no table": lambda c: c["tables"].pop("snapshots"),
     "log line": lambda c: c["log"].__setitem__(0, c["log"][0].replace("number", "Number")),
     "log gap": lambda c: c["log"].pop(1),

@@ -108,9 +108,7 @@ def decision_columns(
         else (pa.nulls(0, pa.string()),) * 5
     )
     return {
-        "request_id": candidates["request_id"],
-        "evidence_id": candidates["evidence_id"],
-        "candidate": np.arange(candidates.num_rows),
+        **{name: candidates[name] for name in ("request_id", "evidence_id", "pool_rank")},
         "outcome": outcome,
         "stage": stage,
         "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),

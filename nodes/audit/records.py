@@ -3,7 +3,7 @@
 Reads: tables of the line. Gives: `RECORDS`, `recorded` and `view`, and `snapshot_digests` over them: everything asked,
 decided and shown, as one SHA-256.
 
-A record has a row for each request, candidate or item. Its key columns keep their names; every other column is
+A record has a row for each request, candidate or answer. Its key columns keep their names; every other column is
 `<node>.<column>`, so its name says which node made it. A table that has a row for some of these rows is null in the
 others; one with many rows per request becomes lists. Values that two tables share are stored once.
 """
@@ -95,14 +95,13 @@ def _record(
     *,
     doc: str,
     key: Collection[str],
-    full: Iterable[Table] = (),
-    some: Iterable[Table] = (),
-    many: Iterable[Table] = (),
+    beside: Iterable[tuple[Kind, Iterable[Table]]],
     shared: Collection[str] = (),
 ) -> Record:
-    """A record. The columns in `shared` have the values of the first member that has them, but in tables of many rows."""
-    given: tuple[tuple[Kind, Iterable[Table]], ...] = (("full", (first, *full)), ("some", some), ("many", many))
-    kinds: list[tuple[Table, Kind]] = [(table, kind) for kind, tables in given for table in tables]
+    """A record of a table and those `beside` it, in the order of the line. The columns in `shared` have the values of the
+    first member that has them, but in tables of many rows.
+    """
+    kinds: list[tuple[Table, Kind]] = [(first, "full"), *((table, kind) for kind, tables in beside for table in tables)]
     stored: dict[str, Column] = {}
     members, known = list[Member](), dict[str, str]()
     for table, kind in kinds:
@@ -131,8 +130,10 @@ REQUEST_RECORD = _record(
     REQUESTS,
     doc="What was asked under which contract, the plan, what could be read, and what the lanes recalled, by request.",
     key=("request_id",),
-    some=(CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS),
-    many=(CONTRACT_BOUNDS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS),
+    beside=(
+        ("some", (CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS)),
+        ("many", (CONTRACT_BOUNDS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS)),
+    ),
     shared=(*SAME_AS_ASKED, "asked_at", *(f"weight_{name}" for name in WEIGHED_TERMS)),
 )
 CANDIDATE_RECORD = _record(
@@ -140,29 +141,23 @@ CANDIDATE_RECORD = _record(
     CANDIDATES,
     doc="Every candidate: how it was recalled, judged, scored, ranked, packed and cut, and its one outcome.",
     key=("request_id", "evidence_id", "pool_rank"),
-    full=(VERDICTS, DECISIONS),
-    some=(SCORE_TERMS, RANKED, PACKS, TRIMS),
+    beside=(("full", (VERDICTS, DECISIONS)), ("some", (SCORE_TERMS, RANKED, PACKS, TRIMS))),
     shared=("admitted_by", "would_reject_by", "rank", "final"),
-)
-ITEM_RECORD = _record(
-    "item_record",
-    TRIMMED,
-    doc="Every item that was shown, its citation, and what a bundle says of it.",
-    key=("request_id", "evidence_id", "position"),
-    full=(ITEM_DETAILS,),
-    some=(CITATIONS,),
-    shared=("label", "place", "standing", "visible_sha256", "line_start", "line_end", "byte_start", "byte_end"),
 )
 ANSWER_RECORD = _record(
     "answer_record",
     replace(CAPTURES, columns={"request_id": CAPTURES.columns["request_id"]}),
-    doc="Every answer: its block, its conditions and the facts it was checked against, or why the request failed.",
+    doc="Every answer: its items with their citations, its block, its conditions and the facts it was checked against, or why "
+    "the request failed.",
     key=("request_id",),
-    some=(FAILURES, BLOCKS),
-    many=(STRUCTURED_FACTS, FACT_CHECKS, CONDITIONS),
+    beside=(
+        ("many", (TRIMMED, ITEM_DETAILS, CITATIONS)),
+        ("some", (FAILURES, BLOCKS)),
+        ("many", (STRUCTURED_FACTS, FACT_CHECKS, CONDITIONS)),
+    ),
 )
 
-RECORDS = (REQUEST_RECORD, CANDIDATE_RECORD, ITEM_RECORD, ANSWER_RECORD)
+RECORDS = (REQUEST_RECORD, CANDIDATE_RECORD, ANSWER_RECORD)
 VIEWED = {m.table.name: (record, m) for record in RECORDS for m in record.members if m.table.name != CAPTURES.name}
 """The tables of the line that are views, each with its record."""
 COVERED = (*RECORDS, SNAPSHOTS)
@@ -170,7 +165,6 @@ COVERED = (*RECORDS, SNAPSHOTS)
 
 RequestRecord = REQUEST_RECORD.annotation
 CandidateRecord = CANDIDATE_RECORD.annotation
-ItemRecord = ITEM_RECORD.annotation
 AnswerRecord = ANSWER_RECORD.annotation
 
 Rows = NDArray[np.int64]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import SchemaError
 from .keys import flat, listed, present
+from .ragged import starts_of
 
 Bytes = NDArray[np.uint8]
 Int = NDArray[np.int64]
@@ -116,7 +117,7 @@ def as_bytes(values: NDArray[np.generic]) -> Bytes:
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
     """The bounds of the items of each list (empty for null), and all items in one array."""
     counts, found = listed(array)
-    ends = np.append(0, counts.cumsum())
+    ends = starts_of(counts)
     if len(found) >= 1 << 32:
         raise SchemaError("Expected less than 2**32 items in the lists of a column, got more - at digest")
     return ends, plain(found)

@@ -3,9 +3,9 @@
 Reads: any declared table. Gives: one digest per table, or one per request over several.
 
 The form of some tables is their headings (names, types, nullability), their numbers of rows, then their columns, those of
-one type together, by its name: validity, then numbers by bit pattern, or lengths and bytes,
-or numbers of items and the form of the items. The digest of a request is that of tables of its rows. Equal tables have equal forms however they are chunked, sliced
-or dictionary-encoded, and whatever bytes are under nulls; null differs from empty, 1 from "1". Free text enters as its
+one type together, by its name: validity, then numbers by bit pattern, or lengths and bytes, or numbers of items and the
+form of the items. The digest of a request is that of tables of its rows. Equal tables have equal forms however they are
+chunked or sliced, and whatever bytes are under nulls; null differs from empty, 1 from "1". Free text enters as its
 SHA-256, so that a record can be verified after a text was erased.
 """
 
@@ -15,6 +15,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate, chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,7 +28,6 @@ from .array_bytes import (
     OFFSETS,
     WIDTHS,
     Int,
-    as_bytes,
     columns_of,
     fixed,
     is_list,
@@ -40,25 +40,18 @@ from .array_bytes import (
     valid,
 )
 from .kept import OfTable
-from .keys import positions
+from .keys import listed, positions
 from .ragged import expand_ranges, starts_of
 
 FORM = "scoped-retrieval/logical-form/5"
 """Version of the canonical form; every digest starts with it."""
-
-_STRING, _STRINGS = pa.string(), pa.list_(pa.string())
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null. Each distinct text is hashed once."""
-    return hashed([plain(texts)])[0][0]
-
-
-def is_stored(type_: pa.DataType) -> bool:
-    """Whether a free-text column of this type contains hashes, as stored in a run, rather than texts."""
-    return pa.types.is_string(type_.value_type if is_list(type_) else type_)
+    return _hashed([[plain(texts)]])[0][0][0]
 
 
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
@@ -70,14 +63,12 @@ def stored_form(table: pa.Table, declared: Table) -> pa.Table:
     Raises:
         SchemaError: it is neither the declared table nor its stored form.
     """
-    if not free_texts(declared) or table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
-        return table
-    return _storing(declared)(table).table
+    return _stored(table, declared).table
 
 
 def texts_in(table: pa.Table, declared: Table) -> dict[str, bytes]:
     """The free texts of a declared table, UTF-8, by SHA-256."""
-    return _storing(declared)(table).texts if free_texts(declared) else {}
+    return _stored(table, declared).texts
 
 
 class _Stored(NamedTuple):
@@ -88,42 +79,63 @@ class _Stored(NamedTuple):
     texts: dict[str, bytes]
 
 
+def _stored(table: pa.Table, declared: Table) -> _Stored:
+    storing = _storing(declared)
+    if storing is None or table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
+        return _Stored(table, columns_of(table), {})
+    return storing(table)
+
+
 @lru_cache(maxsize=256)
-def _storing(declared: Table) -> OfTable[_Stored]:
-    """The stored form of a table."""
+def _storing(declared: Table) -> OfTable[_Stored] | None:
+    """The stored form of a table; None if it has no texts."""
+    typed = defaultdict[str, list[int]](list)
+    for place, column in enumerate(declared.columns.values()):
+        if column.free_text:
+            typed[type_name(column.type)].append(place)
 
     def stored(table: pa.Table) -> _Stored:
-        columns, places = columns_of(declared.check(table)), free_texts(declared)
-        found, texts = hashed([columns[place] for place in places])
-        for place, column in zip(places, found, strict=True):
-            columns[place] = column
+        columns = columns_of(declared.check(table))
+        found, texts = _hashed([[columns[place] for place in places] for places in typed.values()])
+        for places, hashes in zip(typed.values(), found, strict=True):
+            for place, column in zip(places, hashes, strict=True):
+                columns[place] = column
         stored_schema = declared.widened(declared.stored_schema, table.column_names)
         return _Stored(pa.Table.from_arrays(columns, schema=stored_schema), columns, texts)
 
-    return OfTable(stored)
+    return OfTable(stored) if typed else None
 
 
-def hashed(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], dict[str, bytes]]:
-    """Free-text columns in stored form, SHA-256 of each text or of each item of each list, and the texts by hash; null
-    stays null.
-    """
-    given = [(is_list(column.type), column.to_pylist()) for column in columns]
-    every = {text for lists, values in given for one in values for text in ((one or ()) if lists else (one,))}
-    texts = {text: text.encode() for text in every if text is not None}
-    known = {None: None} | {text: hashlib.sha256(data).hexdigest() for text, data in texts.items()}
-    columns_of_hashes = [
-        [one and [known[text] for text in one] for one in values] if lists else [known[one] for one in values]
-        for lists, values in given
-    ]
-    stored = pa.struct([pa.field(str(place), _STRINGS if lists else _STRING) for place, (lists, _) in enumerate(given)])
-    found = pa.array([*zip(*columns_of_hashes, strict=True)], stored).flatten()
-    return found, {sha256: texts[text] for text, sha256 in known.items() if text is not None and sha256 is not None}
+def _hashed(columns: Sequence[Sequence[pa.Array]]) -> tuple[list[list[pa.Array]], dict[str, bytes]]:
+    """Texts, or lists of them, by their SHA-256, and the texts by hash; null stays null. Columns of one type go together."""
+    every = [pa.concat_arrays(arrays) for arrays in columns]
+    given = [innermost(array).to_pylist() for array in every]
+    texts = [*{*chain.from_iterable(given)} - {None}]
+    data = [*map(str.encode, texts)]
+    hashes = [hash_.hexdigest() for hash_ in map(hashlib.sha256, data)]
+    known = {None: None, **dict(zip(texts, hashes, strict=True))}
+    found = []
+    for array, values, arrays in zip(every, given, columns, strict=True):
+        stored, ends = (
+            relisted(array, pa.array([known[text] for text in values], pa.string())),
+            accumulate(map(len, arrays)),
+        )
+        found.append([stored.slice(end - len(one), len(one)) for one, end in zip(arrays, ends, strict=True)])
+    return found, dict(zip(hashes, data, strict=True))
 
 
-@lru_cache(maxsize=256)
-def free_texts(declared: Table) -> tuple[int, ...]:
-    """The positions of the free-text columns."""
-    return tuple(place for place, column in enumerate(declared.columns.values()) if column.free_text)
+def innermost(array: pa.Array) -> pa.Array:
+    """The values in lists, however deep, in order; those of any other array."""
+    return innermost(listed(array)[1]) if is_list(array.type) else array
+
+
+def relisted(lists: pa.Array, values: pa.Array) -> pa.Array:
+    """Other values in the lists of `innermost`."""
+    if not is_list(lists.type):
+        return values
+    counts, inner = listed(lists)
+    mask = lists.is_null() if lists.null_count else None
+    return pa.ListArray.from_arrays(pa.array(starts_of(counts), pa.int32()), relisted(inner, values), mask=mask)
 
 
 def table_digest(table: pa.Table, declared: Table | None = None) -> str:
@@ -176,68 +188,48 @@ TableForm: TypeAlias = tuple[bytes, list[Group]]
 
 def _form(table: pa.Table, declared: Table | None) -> TableForm:
     """The heading, and the digested columns in stored form by type; no columns if a declared table is empty."""
-    if declared is not None and table.schema.equals(declared.schema):
-        heading, places, groups = _declared_form(declared)
-        if not table.num_rows:
-            return heading, []
-        given = _storing(declared)(table).columns if free_texts(declared) else columns_of(table)
-    else:
-        given, fields = _columns_by_name(table, declared)
-        heading, places, groups = _form_of("" if declared is None else declared.name, fields)
-    for place, name in places:
+    if declared is None:
+        if len({*table.column_names}) < table.num_columns:
+            raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
+        heading, _, groups = _form_of("", range(table.num_columns), table.schema.remove_metadata())
+        return heading, [(type_, [plain(table[place]) for place in group]) for type_, group in groups]
+    heading, required, groups = _declared_form(declared, tuple(table.column_names))
+    if not table.num_rows:
+        return heading, []
+    given = _stored(table, declared).columns
+    for place, name in required:
         if given[place].null_count:
             raise SchemaError(f"Expected a value in every row, got nulls - at {name}")
     return heading, [(type_, [given[place] for place in group]) for type_, group in groups]
 
 
-def _columns_by_name(table: pa.Table, declared: Table | None) -> tuple[list[pa.Array], list[Field]]:
-    """The digested columns of a table with other columns or another order, and what they are."""
-    names = table.column_names
-    if len(set(names)) < len(names):
-        raise SchemaError(f"Expected names of their own, got {', '.join(names)} - at columns")
-    if declared is None:
-        arrays = [plain(column) for column in table.columns]
-        return arrays, [(place, name, arrays[place].type, True) for place, name in enumerate(names)]
-    arrays, fields = [], []
-    for name, column in declared.columns.items():
-        if column.digest and name not in names:
-            raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
-        if column.digest:
-            array = plain(table[name])
-            arrays.append(hashed([array])[0][0] if column.free_text and not is_stored(array.type) else array)
-            fields.append((len(fields), name, arrays[-1].type, column.nullable))
-    for field in declared.widened(pa.schema([]), names):
-        arrays.append(plain(table[field.name]))
-        fields.append((len(fields), field.name, arrays[-1].type, field.nullable))
-    return arrays, fields
-
-
-Field: TypeAlias = tuple[int, str, pa.DataType, bool]
-"""A digested column: its position among the arrays, its name, type and nullability."""
 Form: TypeAlias = tuple[bytes, list[tuple[int, str]], list[tuple[str, list[int]]]]
 """A heading, the positions and names of the required columns, and the positions of the columns of each type."""
 
 
 @lru_cache(maxsize=256)
-def _declared_form(declared: Table) -> Form:
-    stored = declared.stored_schema
-    columns = enumerate(declared.columns.items())
-    fields = [(place, name, stored.field(place).type, c.nullable) for place, (name, c) in columns if c.digest]
-    return _form_of(declared.name, fields)
+def _declared_form(declared: Table, names: tuple[str, ...]) -> Form:
+    schema = declared.widened(declared.stored_schema, names)
+    if schema.names != [*names]:
+        raise SchemaError(f"Expected columns {', '.join(schema.names)}, got {', '.join(names)} - at {declared.name}")
+    digested = [name not in declared.columns or declared.columns[name].digest for name in names]
+    return _form_of(declared.name, [place for place, counts in enumerate(digested) if counts], schema)
 
 
-def _form_of(name: str, fields: Sequence[Field]) -> Form:
+def _form_of(name: str, places: Sequence[int], schema: pa.Schema) -> Form:
+    """The form of the columns at some places of a schema."""
     typed: dict[str, list[int]] = {}
-    for place, _, type_, _ in fields:
-        typed.setdefault(type_name(type_), []).append(place)
-    lines = [f"{column}:{type_name(type_)}{'?' * nullable}" for _, column, type_, nullable in fields]
+    fields = [(place, schema.field(place)) for place in places]
+    for place, field in fields:
+        typed.setdefault(type_name(field.type), []).append(place)
+    lines = [f"{field.name}:{type_name(field.type)}{'?' * field.nullable}" for _, field in fields]
     text = "\n".join([FORM, name, str(len(lines)), *lines])
-    required = [(place, f"{name}.{column}") for place, column, _, nullable in fields if not nullable]
+    required = [(place, f"{name}.{field.name}") for place, field in fields if not field.nullable]
     return len(text).to_bytes(4, "little") + text.encode(), required, list(typed.items())
 
 
-Part: TypeAlias = tuple[list[int], int, bytes | memoryview]
-"""The bounds of each request's values, the bytes of one value, and the values."""
+Part: TypeAlias = tuple[list[int], bytes | memoryview]
+"""Where the bytes of each request begin and end, and the bytes."""
 
 
 MANY = 1 << 20
@@ -264,7 +256,7 @@ def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[
     counts, found = np.diff(bounds).T.astype("<u8"), []
     for n, rows in enumerate(counts):
         own = start.copy()
-        pieces = [data[ends[n] * width : ends[n + 1] * width] for ends, width, data in parts]
+        pieces = [data[ends[n] : ends[n + 1]] for ends, data in parts]
         own.update(b"".join([rows.tobytes(), *pieces]))
         found.append(own.digest())
     return found
@@ -273,16 +265,15 @@ def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[
 def _add_parts(parts: list[Part], array: pa.Array, bounds: NDArray[np.integer]) -> None:
     """Add the form of values of one type; `bounds` are those of each request."""
     rows, missing, kind = len(array), array.null_count, array.type.id
-    ends = bounds.tolist()
-    parts.append((ends, 1, valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows))
+    parts.append((bounds.tolist(), valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows))
     if kind in WIDTHS:
-        parts.append((ends, WIDTHS[kind], as_bytes(fixed(array)).data))
+        parts.append(((bounds * WIDTHS[kind]).tolist(), fixed(array).tobytes()))
     elif kind in OFFSETS:
         places, data = raw_offsets(array)
-        parts += [(ends, 4, _lengths(places)), (places[bounds].tolist(), 1, data)]
+        parts += [_lengths(places, bounds), (places[bounds].tolist(), data)]
     elif is_list(array.type):
         places, child = items(array)
-        parts.append((ends, 4, _lengths(places)))
+        parts.append(_lengths(places, bounds))
         if len(child):
             _add_parts(parts, child, places[bounds])
     elif layout_of(array.type) == "struct":
@@ -292,5 +283,5 @@ def _add_parts(parts: list[Part], array: pa.Array, bounds: NDArray[np.integer]) 
         number_form(array.type)
 
 
-def _lengths(places: NDArray[np.integer]) -> memoryview:
-    return as_bytes((places[1:] - places[:-1]).astype("<u4")).data
+def _lengths(places: NDArray[np.integer], bounds: NDArray[np.integer]) -> Part:
+    return (bounds * 4).tolist(), (places[1:] - places[:-1]).astype("<u4").tobytes()

@@ -8,11 +8,11 @@ from .filtering import VERDICTS
 DECISIONS = table(
     "decisions",
     key=("request_id", "evidence_id"),
-    order=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
     doc="Every candidate ends in exactly one row: selected, hidden or rejected, with stage and reason.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
-    candidate=int64("its place among the candidates; envelope", digest=False),
+    **VERDICTS.take("pool_rank"),
     outcome=string("selected, hidden or rejected"),
     stage=string("where it was decided"),
     form=string("how it was shown; none = not shown"),

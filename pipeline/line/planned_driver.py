@@ -104,11 +104,10 @@ class PlannedDriver(hamilton_driver.Driver):
             SchemaError: an output is not the table that its node declares.
         """
         wanted, known = tuple(final_vars), {**(inputs or {}), **(overrides or {})}
-        timed, ends = _TIMINGS.get(), deadline()
+        timed, ends, began = _TIMINGS.get(), deadline(), perf_counter_ns()
         for call in self.plan(wanted, frozenset(known)):
             if monotonic() > ends:
                 raise DeadlineError
-            began = perf_counter_ns() if timed is not None else 0
             try:
                 made = call.function(**{name: known[name] for name in call.needs})
                 known[call.name] = made if call.table is None else call.table.check(made)
@@ -116,7 +115,9 @@ class PlannedDriver(hamilton_driver.Driver):
                 error.add_note(f"{NODE_NOTE}{call.name}")
                 raise
             if timed is not None:
-                timed.append(Timing(call.name, began, perf_counter_ns()))
+                ended = perf_counter_ns()
+                timed.append(Timing(call.name, began, ended))
+                began = ended
             for name in call.spent:
                 del known[name]
         return {name: known[name] for name in wanted}

@@ -20,9 +20,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.columns.digests import innermost
 from ...nodes.columns.keys import flat, flattened, pair_positions
 from ...nodes.tables import CANDIDATES, SESSION_EVENTS
-from .parts import VIEWS, values_of
+from .parts import VIEWS
 
 __all__ = ["READS", "Gone", "RequestSelection", "gone_from"]
 
@@ -142,7 +143,7 @@ def gone_from(tables: Tables, starter: str | None, ids: pa.Array, asked: Request
                 lose = pc.or_(lose, _same_items(table, checked))
             lose = pc.or_(lose, theirs)
             for found, rows in ((gone, lose), (stays, pc.invert(lose)), (own, theirs)):
-                found.append(values_of(table.filter(rows)[column]).drop_null())
+                found.append(innermost(flat(table.filter(rows)[column])).drop_null())
     stored = flat(tables["texts"]["sha256"])
     removed, left, of_requests = (pc.unique(pa.concat_arrays(each)) for each in (gone, stays, own))
     removed = removed.filter(pc.and_(_among(removed, stored), pc.invert(_among(removed, left))))

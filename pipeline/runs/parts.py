@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.audit.records import CANDIDATE_RECORD, RECORDS, VIEWED, view
-from ...nodes.columns.digests import stored_form, text_sha256, texts_in
+from ...nodes.columns.digests import innermost, relisted, stored_form, text_sha256, texts_in
 from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-FORMAT = "scoped-retrieval/run/27"
+FORMAT = "scoped-retrieval/run/28"
 """The format of runs; no other is read. Its number is raised with every change of a stored column or of the manifest."""
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
@@ -114,12 +114,6 @@ def reading(name: str, columns: Collection[str] | None = None) -> Callable[[Sequ
     return of
 
 
-def values_of(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The values of a column, or of its lists, in order."""
-    array = flat(column)
-    return flat(pc.list_flatten(array)) if pa.types.is_list(array.type) else array
-
-
 def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> dict[str, pa.Table]:
     """The given tables in stored form; a missing one is empty."""
     return {
@@ -174,14 +168,11 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     for index, (name, column) in enumerate(declared.columns.items()):
         if column.free_text:
             stored = flat(table[name])
-            hashes = values_of(stored)
+            hashes = innermost(stored)
             found = flat(texts["text"]).take(pc.index_in(hashes, value_set=flat(texts["sha256"])))
             if pc.any(pc.not_equal(text_sha256(found), hashes)).as_py():
                 raise VerificationError(f"Expected the text that was hashed, got another - at {declared.name}.{name}")
-            if pa.types.is_list(stored.type):
-                counts = np.asarray(pc.fill_null(pc.list_value_length(stored), 0))
-                ends = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
-                found = pa.ListArray.from_arrays(ends, found, mask=pc.is_null(stored))
+            found = relisted(stored, found)
             table = table.set_column(index, pa.field(name, found.type, column.nullable or found.null_count > 0), found)
     return table
 
@@ -189,7 +180,7 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:
     """The distinct text hashes that stored tables refer to."""
     found = [
-        values_of(table[name]).drop_null()
+        innermost(flat(table[name])).drop_null()
         for table_name, table in tables.items()
         for name, column in DECLARED[table_name].columns.items()
         if column.free_text

@@ -143,9 +143,11 @@ class Chain:
         window = _WINDOW
         while True:
             data, start = self._end(window)
-            found = _whole_lines(data).split(b"\n")[1 if start else 0 : -1]
-            if not start or (found and self._verified(found[0]).number <= number + 1):
-                return [line for line in map(self._verified, found) if line.number > number]
+            raw, found = _whole_lines(data).split(b"\n")[1 if start else 0 : -1], list[Line]()
+            while raw and (line := self._verified(raw.pop())).number > number:
+                found.append(line)
+            if not start or raw or (found and found[-1].number == number + 1):
+                return found[::-1]
             window *= 4
 
     def line_at(self, data: bytes, at: int) -> Line:
