@@ -16,8 +16,6 @@ from .quoting import shown_keys
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["bytes_of", "csv_rows", "parquet_table", "text_of"]
-
 
 def bytes_of(path: Path, hint: str = "") -> bytes:
     """The bytes of a file.

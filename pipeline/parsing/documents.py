@@ -25,26 +25,6 @@ from ...nodes.vocabulary import Vocabulary
 from . import values
 from .quoting import canonical, shown, shown_key
 
-__all__ = [
-    "ABSENT",
-    "Count",
-    "CountOrZero",
-    "D",
-    "Document",
-    "FirstVersion",
-    "Instant",
-    "ModelDocument",
-    "Share",
-    "Text",
-    "checked",
-    "converted",
-    "document",
-    "expected",
-    "place_of",
-    "word",
-    "words",
-]
-
 
 class Document(BaseModel):
     """A part of a document: known keys only, values of exactly the declared type."""

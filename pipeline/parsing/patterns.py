@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 
 from ...nodes.scope.selectors import AND, PATH_ONLY
 
-__all__ = ["GLOBS", "MAX_PATTERNS", "common_patterns", "path_glob"]
-
 MAX_PATTERNS = 1_000
 """Most patterns or names in one list of a request or grant: each pattern is tried on every distinct path."""
 

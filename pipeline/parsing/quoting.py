@@ -20,8 +20,6 @@ from ..progress import counted
 if TYPE_CHECKING:
     from ...nodes.vocabulary import Vocabulary
 
-__all__ = ["LONGEST", "canonical", "shown", "shown_key", "shown_keys", "shown_problem", "shown_row"]
-
 LONGEST = 40
 """Maximum length of a word that is shown."""
 _TIME = re.compile(r"[0-9][0-9TZ:.+ -]*")

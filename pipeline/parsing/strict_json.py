@@ -13,8 +13,6 @@ from typing import Any
 from ...nodes.errors import InputError
 from .quoting import shown_key
 
-__all__ = ["json_text", "strict_json"]
-
 
 def strict_json(text: str | bytes, at: str = "") -> Any:
     """The value of a JSON text, in UTF-8 if it is bytes; `at` names it in errors.

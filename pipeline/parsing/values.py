@@ -19,8 +19,6 @@ from typing import Any
 from ...nodes.errors import InputError
 from .quoting import canonical, shown
 
-__all__ = ["INT32_MAX", "TIME", "YEARS", "authority_rank", "days", "flag", "instant", "mapping", "number", "whole"]
-
 INT32_MAX = 2**31 - 1
 _DURATION = re.compile(r"(?:last_)?(?P<number>\d{1,5}(?:\.\d+)?)[ _]?(?P<unit>h|hours?|d|days?|w|weeks?)")
 TIME = "a time with an offset, such as 2025-06-01T12:00:00Z"

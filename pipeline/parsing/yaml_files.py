@@ -14,8 +14,6 @@ import yaml
 from ...nodes.errors import PolicyError
 from .quoting import shown, shown_key, shown_problem
 
-__all__ = ["parse"]
-
 _Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser if PyYAML was built with it: ten times as fast."""
 

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from ..corpus import Corpus
     from ..runs import Replay, Run
 
-__all__ = [
-    "audience_of",
-    "expect_auditor",
-    "expect_reader",
-    "hears_of_damage",
-    "known_runs",
-    "open_run",
-    "pinned_corpus",
-    "readable_replay",
-    "replayed",
-    "unknown",
-]
-
 
 def open_run(settings: Settings, id_: str) -> Run:
     """The run with this id, or the run of this snapshot. Does not check which parts of it the principal may read.

@@ -23,8 +23,6 @@ from .snapshots import Readable, readable
 if TYPE_CHECKING:
     from ..runs import Run, Runs
 
-__all__ = ["Latest", "last_of_session", "latest", "read_each", "snapshot_named"]
-
 T = TypeVar("T")
 _BLOCK_REF = re.compile("[0-9a-f]{16}")
 """The form of the id in the first line of a block."""

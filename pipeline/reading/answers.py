@@ -34,15 +34,6 @@ from .access import audience_of, open_run, readable_replay
 from .across_runs import read_each
 from .snapshots import readable
 
-__all__ = [
-    "AnswerReport",
-    "FactFinding",
-    "answer_report",
-    "answers_of",
-    "verify_facts",
-    "visible_items",
-]
-
 _WORDS = {
     "unknown_citation": "cites what is not there",
     "changed_quote": "quotes text that is not in the visible text",

@@ -17,20 +17,6 @@ from ...nodes.tables import GRANTS
 from ..config.settings import Settings
 from ..storage.durable import exists
 
-__all__ = [
-    "Audience",
-    "Viewer",
-    "audited",
-    "audits",
-    "audits_corpus",
-    "audits_everything",
-    "corpus_facts",
-    "grants_for",
-    "grants_in_force",
-    "grants_of_readers",
-    "grants_or_none",
-]
-
 Audience = Literal["audit", "caller"]
 
 

@@ -30,8 +30,6 @@ from .access import replayed
 if TYPE_CHECKING:
     from ..runs.replay import Replay
 
-__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "replayed_turn"]
-
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 

@@ -28,8 +28,6 @@ from ...nodes.walls.second_wall import granted
 if TYPE_CHECKING:
     from ..runs import Replay
 
-__all__ = ["JUDGED_BY", "contracts_now", "items_within_rights", "within_rights"]
-
 JUDGED_BY = ("requests", "contracts", "decisions", "item_details")
 """The tables by which items are judged."""
 

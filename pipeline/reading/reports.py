@@ -30,8 +30,6 @@ from ..views.text_table import csv_table
 from .access import audience_of, expect_reader, known_runs, open_run, unknown
 from .snapshots import as_damage, readable
 
-__all__ = ["actions_of", "as_csv", "events_of", "measured", "report_of", "verified"]
-
 
 def report_of(settings: Settings, run_id: str) -> str:
     """The HTML report of a run, as far as the principal may see it.

@@ -24,8 +24,6 @@ from .grants import Viewer, grants_for, grants_or_none
 if TYPE_CHECKING:
     from ..runs import Run
 
-__all__ = ["Readable", "as_damage", "audited_projects", "readable"]
-
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 

@@ -19,17 +19,6 @@ import pyarrow.compute as pc
 from ...nodes.schema import SPAN
 from .rules import KEY_EDGES, RULES_DIGEST, Finding, rule_findings
 
-__all__ = [
-    "REDACTOR",
-    "mask",
-    "mask_spans",
-    "masked_digest",
-    "redact_columns",
-    "redact_text",
-    "secrets_in",
-    "without_keys_over_rows",
-]
-
 REDACTOR = f"rules/{RULES_DIGEST}"
 """Identifies the rules, recorded with a corpus: if they change, the corpus must be indexed again."""
 

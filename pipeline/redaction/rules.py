@@ -26,8 +26,6 @@ from typing import Any
 
 import re2
 
-__all__ = ["KEY_EDGES", "RULES_DIGEST", "Finding", "is_telling", "rule_findings"]
-
 Finding = tuple[int, int, str]
 """Start and end in bytes, and kind."""
 

@@ -33,8 +33,6 @@ from .markdown import outline_markdown, outline_rst
 from .parts import Part, parts_of
 from .statements import levels_of_text
 
-__all__ = ["Document", "DocumentChunk", "read_document"]
-
 
 @dataclass(frozen=True, slots=True)
 class DocumentChunk:

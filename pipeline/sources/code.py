@@ -23,8 +23,6 @@ from .grammars import grammar
 from .lines import LINE_CHARACTERS, MAX_BYTES, TINY_BYTES, Chunk, Lines, Outline
 from .statements import levels_of_tree
 
-__all__ = ["outline_code", "outline_plain_code"]
-
 _SMALL_CLASS_LINES = 30
 _SMALL_CLASS_BYTES = 1_600
 _GROUP_BYTES = 1_200

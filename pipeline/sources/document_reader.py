@@ -42,8 +42,6 @@ from .files import FILE_ROWS, ReadOptions, columns_of, is_generated, readable, t
 from .headers import metadata_of
 from .report import SourceReport
 
-__all__ = ["DocumentReader", "Places", "Text", "chunked"]
-
 TASK_BYTES = 1_000_000
 """Least bytes of a task of `chunked`, and of a file that no further group is added to."""
 TASK_TEXTS = 256

@@ -29,8 +29,6 @@ from .jsonl import LINES, read_lines
 from .record_rows import files_of, record_table
 from .report import PLACE, SourceReport
 
-__all__ = ["read_evidence"]
-
 _ARROW = (".arrow", ".feather", ".ipc")
 _JSON = (*LINES, ".json")
 _PARQUET = (".parquet", ".pq")

@@ -13,8 +13,6 @@ from functools import lru_cache
 
 from .grammars import SPLITTERS
 
-__all__ = ["CLASSES", "FileKind", "file_kind", "made_elsewhere"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileKind:

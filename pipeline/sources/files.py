@@ -27,16 +27,6 @@ from ...nodes.tables import IMPORT_ROWS
 from .file_kinds import FileKind
 from .parts import PAGE_BREAK, has_parts
 
-__all__ = [
-    "FILE_ROWS",
-    "ReadOptions",
-    "columns_of",
-    "decoded",
-    "is_generated",
-    "readable",
-    "table_of",
-]
-
 _GENERATED = re.compile(
     rb"@generated\b|code generated (?:by|from)\b|(?:automatically|auto-?) ?generated\b.{0,200}?do not (?:edit|modify)"
     rb"|do not (?:edit|modify)\b.{0,80}?generated",

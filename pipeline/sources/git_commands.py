@@ -19,8 +19,6 @@ from pathlib import Path
 
 from ...nodes.errors import InputError
 
-__all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git", "work_tree_root"]
-
 ABSENT = "000000"
 """Mode of the side of a change where the file is absent."""
 _PROMISED = "promisor remote"

@@ -43,8 +43,6 @@ from .report import SourceReport
 from .selection import Selection
 from .work_tree import read_file, rows_of_files
 
-__all__ = ["commit_table", "read_changes", "read_git_history", "read_uncommitted"]
-
 LEAST_REPORTED = 500
 """Fewest changes between two lines of progress: some seconds."""
 BATCH_CHANGES = 2_048

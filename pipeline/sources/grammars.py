@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
-__all__ = ["QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
-
 QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "grammars"
 """The folder of the queries."""
 _HEADER = re.compile(r"^; (grammar|inherits|parsed): (.+)$", re.MULTILINE)

@@ -17,8 +17,6 @@ from ..parsing.yaml_files import parse
 from .jsonl import Record
 from .report import SourceReport
 
-__all__ = ["Header", "front_matter", "metadata_of", "read_header", "record_number"]
-
 _KEYS = frozenset(
     ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain",
      "document_type", "type", "title", "valid_from", "valid_until", "branch", "namespace"]

@@ -51,8 +51,6 @@ from ..redaction.masking import mask_spans, redact_columns, without_keys_over_ro
 from .file_kinds import file_kind
 from .report import NAMED, PLACE, SourceReport
 
-__all__ = ["MAX_ENTRIES", "MAX_TEXT", "NO_ROWS", "normalize", "normalized", "normalized_path"]
-
 Where = Callable[[int], str]
 """Names a row by its position, for messages."""
 

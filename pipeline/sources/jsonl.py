@@ -26,14 +26,6 @@ from ..parsing.data_files import bytes_of
 from ..parsing.quoting import canonical, shown_key
 from ..parsing.strict_json import strict_json
 
-__all__ = [
-    "LINES",
-    "Record",
-    "is_unicode",
-    "parse_json",
-    "read_lines",
-]
-
 LINES = (".jsonl", ".ndjson")
 
 

@@ -19,20 +19,6 @@ from zlib import crc32
 
 from ...nodes.blocks.line_units import last_cut
 
-__all__ = [
-    "HARD_BYTES",
-    "HARD_LINES",
-    "LINE_CHARACTERS",
-    "MAX_BYTES",
-    "MAX_LINES",
-    "TINY_BYTES",
-    "Chunk",
-    "Lines",
-    "Outline",
-    "cut",
-    "tidy",
-]
-
 MAX_LINES = 60
 MAX_BYTES = 4_000
 """Maximum length of a chunk in UTF-8 bytes, and so also in characters."""

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 
 from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
-__all__ = ["outline_log"]
-
 _SECTION_CHARACTERS = 200
 _BEGINS = re.compile(
     r"_{3,} (\S.*?) _{3,}$|=+ (short test summary info) =+$"  # pytest

@@ -19,8 +19,6 @@ from markdown_it import MarkdownIt
 from .headers import front_matter
 from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
-__all__ = ["SECTION_CHARACTERS", "outline_markdown", "outline_rst"]
-
 SECTION_CHARACTERS = 300
 """Maximum length of a heading path."""
 

@@ -24,8 +24,6 @@ from .jsonl import is_unicode
 from .record_rows import Row, record_table, rows_of_text
 from .report import SourceReport
 
-__all__ = ["MOST", "read_mcp_resources"]
-
 MOST = 10_000
 """Maximum number of resources read from one server."""
 SECONDS = 60

@@ -14,8 +14,6 @@ from typing import Any
 
 from lxml import etree
 
-__all__ = ["PAGE_BREAK", "Part", "has_parts", "parts_of"]
-
 PAGE_BREAK = "\f"
 """Ends a page in the text of a PDF."""
 OUTPUT_CHARACTERS = 2_000

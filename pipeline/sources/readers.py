@@ -21,8 +21,6 @@ from ...nodes.errors import InputError, ScopedRetrievalError, called, kind_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["READERS", "SourceReader", "tables_of"]
-
 
 @dataclass(frozen=True)
 class SourceReader:

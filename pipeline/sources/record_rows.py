@@ -30,16 +30,6 @@ from .parts import has_parts
 from .report import PLACE, SourceReport
 from .selection import file_at, walk
 
-__all__ = [
-    "common_fields",
-    "file_rows",
-    "files_of",
-    "reads_files",
-    "record_table",
-    "rows_of_lines",
-    "rows_of_text",
-]
-
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
 _LINES = ("line_start", "line_end", "byte_start", "byte_end")

@@ -30,16 +30,6 @@ from .jsonl import LINES, Record
 from .record_rows import Row, common_fields, file_rows, reads_files, rows_of_lines, rows_of_text
 from .report import PLACE, SourceReport
 
-__all__ = [
-    "read_artifacts",
-    "read_decisions",
-    "read_external",
-    "read_memory",
-    "read_preferences",
-    "read_sessions",
-    "read_standards",
-]
-
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _PROSE = (*_MARKDOWN, ".txt", ".rst", ".html", ".htm", ".adoc", ".pdf", ".docx")
 

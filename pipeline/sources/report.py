@@ -12,8 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["PLACE", "SourceReport"]
-
 PLACE = "read_at"
 """An optional column of readers' tables: file and line of each row, for messages; the corpus does not store it."""
 NAMED = 20

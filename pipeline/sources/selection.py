@@ -21,8 +21,6 @@ from pathspec import GitIgnoreSpec
 from .git_commands import Git, work_tree_root
 from .report import SourceReport
 
-__all__ = ["IGNORE_FILE", "Selection", "file_at", "through_link", "walk"]
-
 IGNORE_FILE = ".scopedignore"
 _LEFT_OUT = f"left out by {IGNORE_FILE} or --exclude"
 _OF_GIT = frozenset([".git", ".hg", ".svn"])

@@ -20,8 +20,6 @@ from tree_sitter import Node
 
 from .lines import Lines
 
-__all__ = ["DULL", "levels_of_text", "levels_of_tree"]
-
 DULL = 127
 _DEEPEST = 100
 _BLOCK = frozenset(["{", "}", ";", "\n", "case", "default", ":", "do", "end"])

@@ -40,8 +40,6 @@ from .jsonl import Record
 from .record_rows import Row, files_of, reads_files
 from .report import PLACE, SourceReport
 
-__all__ = ["files_named", "read_logs", "read_sot"]
-
 _SOT = (".csv", ".yaml", ".yml")
 _RECORDED = ("last_modified", "updated_at", "last_verified")
 _TIMES = ("timestamp", "time", "happened_at", "created_at", "date")

@@ -29,8 +29,6 @@ from .files import ReadOptions
 from .report import SourceReport
 from .selection import Selection, file_at
 
-__all__ = ["read_file", "read_work_tree", "rows_of_files"]
-
 _BATCH_FILES, _BATCH_BYTES = 1_024, 32_000_000
 _PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
 

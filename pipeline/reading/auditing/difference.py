@@ -30,8 +30,6 @@ from ..snapshots import readable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COMPARED", "Changes", "Side", "SnapshotsDiff", "changes", "compared", "compared_tables"]
-
 COMPARED = ("snapshots", "requests", "trimmed", "citations", "decisions", "ranked")
 """The tables that are compared."""
 _OF_REQUEST = {

@@ -44,8 +44,6 @@ from ...storage.chain import sealed
 from ...storage.signing import Signer
 from ..access import expect_auditor, open_run
 
-__all__ = ["CheckedExport", "check_file", "exported", "own_line"]
-
 MOST_LINES = 100_000
 """The most log lines in one file; a snapshot further from the head is exported with its own line alone."""
 

@@ -27,8 +27,6 @@ from ...runs.parts import VIEWS, stored_tables
 from ..access import expect_auditor, open_run
 from .rerun import Recorded, line_of, policies_now
 
-__all__ = ["Reproduction", "TableDifference", "changed_since", "first_difference", "reproduced"]
-
 _NOT_COMPARED = {"contracts": ("contract_id",), "snapshots": ("contract_id", "snapshot_digest")}
 """Digests over other columns, the code and the models; `changed` names those that differ."""
 

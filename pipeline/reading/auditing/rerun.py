@@ -31,8 +31,6 @@ from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
 from ..access import pinned_corpus
 
-__all__ = ["POLICIES", "Recorded", "line_of", "policies_now"]
-
 POLICIES = ("purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules")
 """The policy tables that a run stores."""
 SHARD = 512

@@ -21,8 +21,6 @@ from ..access import expect_auditor, open_run
 from ..across_runs import read_each
 from ..snapshots import readable
 
-__all__ = ["VIEWS", "View", "queried", "rows_of", "tables_of"]
-
 
 class View(NamedTuple):
     """A predefined view: its description and its SQL."""

@@ -33,8 +33,6 @@ from .difference import changes as compare
 from .reproduce import changed_since
 from .rerun import Recorded, line_of
 
-__all__ = ["CHANGEABLE", "WhatIf", "what_if"]
-
 CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "detail", "merge_policy", "output_shape", "role"}))
 """Columns of a request that may be changed, in addition to the weights of recorded plugin terms: none of them opens a
 row that the request could not see.
