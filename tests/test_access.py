@@ -7,6 +7,7 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from failing_reads import unseen
 from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.live import SUFFIX
 
 FOREIGN, ABSENT = "000000000000000000", "0123456789abcdefgh"
@@ -18,10 +19,9 @@ def runs_of_ana_fixture(shop, capsys):
     _, snapshot = ask(capsys=capsys)
     Path("q.jsonl").write_text('{"question": "default role", "purpose": "answer-question"}')
     batch = json.loads(run("run", "q.jsonl", "--json", capsys=capsys)[1])["run_id"]
-    begun = shop / ".scoped-retrieval" / "runs" / f"run-{FOREIGN}" / "stage"
-    begun.mkdir(parents=True)
-    (begun / "run.json").write_text('{"settings": {"principal": "ana"}}')
-    return snapshot, batch, begun.parent.name
+    begun = f"run-{FOREIGN}"
+    Runs(shop / ".scoped-retrieval" / "runs").log.commit("begin", {"run_id": begun, "started_by": "ana"})
+    return snapshot, batch, begun
 
 
 def said(*args: str, capsys) -> tuple[int, str, str]:
@@ -87,12 +87,12 @@ def test_gc_tells_sizes_to_auditors_alone(shop, capsys, monkeypatch):
 def test_damage_is_told_to_whose_it_is_and_not_to_others(runs_of_ana, shop, capsys, monkeypatch):
     _, batch, _ = runs_of_ana
     snapshot = f"retr-snap-{batch.removeprefix('run-')}-0001"
-    part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
+    (part,) = (shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots").iterdir()
     part.write_bytes(part.read_bytes()[:100])
     for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["log", batch]):
         code, out, err = run(*command, capsys=capsys)
         assert (code, out) == (7, "")
-        where = f"{batch}/tables/snapshots/part-00000.parquet"
+        where = f"{batch}/tables/snapshots/{part.name}"
         assert err.startswith(f"error: Expected a whole part, got a damaged one - at {where}\n")
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["log", batch], ["lineage", batch]):
@@ -100,15 +100,15 @@ def test_damage_is_told_to_whose_it_is_and_not_to_others(runs_of_ana, shop, caps
         assert (code, " that you may read, got none - at " in err) == (3, True)
 
 
-@pytest.mark.parametrize("which", ["interactive", "batch", "begun"])
+@pytest.mark.parametrize("which", ["interactive", "batch"])
 def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_there(
     runs_of_ana, shop, capsys, monkeypatch, which
 ):
-    snapshot, batch, begun = runs_of_ana
-    name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch, "begun": begun}[which]
+    snapshot, batch, _ = runs_of_ana
+    name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch}[which]
     folder = shop / ".scoped-retrieval" / "runs" / name
-    file = {"batch": folder / "tables/snapshots/part-00000.parquet", "begun": folder / "stage" / "run.json"}.get(which)
-    file = file or folder.parent / f"live/{snapshot}{SUFFIX}"
+    parts = folder / "tables/snapshots"
+    file = next(parts.iterdir()) if which == "batch" else folder.parent / f"live/{snapshot}{SUFFIX}"
     file.write_bytes(file.read_bytes()[:9])
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     for command in ("lineage ID", "log ID", "run --resume ID"):
@@ -128,7 +128,7 @@ def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(r
     _, mine = ask(capsys=capsys)
     Path("answer.md").write_text("So.")
     run("verify", mine, "--answer", "answer.md", capsys=capsys)
-    part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
+    (part,) = (shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots").iterdir()
     part.write_bytes(part.read_bytes()[:100])
     code, out, err = run("log", "--of", "checks", "--json", capsys=capsys)
     assert (code, err) == (0, ""), "that it is damaged is not eve's to know"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Thread
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.errors import BusyError, StoreError
-from scoped_retrieval.pipeline.runs import Runs, RunTakenError, compact, compacting, packed, verify
-from scoped_retrieval.pipeline.storage import chain
+from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.runs import Runs, compact, compacting, packed, replay, verify
+from scoped_retrieval.pipeline.runs.files import files_below
 from written_runs import Maker, file_of, live, session_of
 
 
 def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     run = live(store, line_tables, 3)
-    (before,), texts = run.shards(), {*run.texts["text"].to_pylist()}
+    ((_, before),), texts = run.in_pieces(), {*run.texts["text"].to_pylist()}
     del before["texts"]
     compacted = compact(store, run.run_id)
     assert [*(tmp_path / "live").iterdir()] == []
@@ -47,19 +46,17 @@ def test_a_changed_or_missing_interactive_file_is_not_compacted(tmp_path: Path, 
     assert store.uncompacted() == [run.run_id]
 
 
-def test_a_closed_run_is_read_as_before_and_takes_no_more(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_session_goes_on_in_a_run_that_is_compacted(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     session = session_of(store, line_tables)
-    session.write([packed(line_tables(1, run_id=session.run_id))])
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="gone"):
-        patched.setattr(compacting, "manifest", lambda *_, **__: (_ for _ in ()).throw(OSError("gone")))
-        compact(store, session.run_id)
-    assert verify(store, session.run_id).ok
-    with pytest.raises(RunTakenError):
-        session.write([packed(line_tables(1, run_id=session.run_id, first=2))])
-    assert compact(store, session.run_id).snapshots.num_rows == 1
+    for number in (1, 2, 3):
+        session.write([packed(line_tables(1, run_id=session.run_id, first=number))])
+        run = store.open(session.run_id)
+        assert run.snapshots.num_rows == number
+        if number < 3:
+            compact(store, session.run_id)
+    assert ([*run.shards], len(run.files)) == (["00000", "00001"], 1)
+    assert [replay(run, name).status for name in run.kept] == ["ok"] * 3
     assert verify(store, session.run_id).ok
 
 
@@ -68,28 +65,26 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
     settings = {"bm25": "k1=2.0 b=0.3", "principal": "ana"}
     session = session_of(store, line_tables, settings)
     session.write([packed(line_tables(1, run_id=session.run_id))])
-    assert store.open(session.run_id).manifest["settings"] == settings
-    assert compact(store, session.run_id).manifest["settings"] == settings
+    assert store.open(session.run_id).settings == settings
+    assert compact(store, session.run_id).settings == settings
     assert store.starter_of(session.run_id) == "ana"
 
 
-def test_no_erasure_comes_between_what_a_compaction_reads_and_what_it_writes(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("act", [compact, lambda store, _: store.sweep()], ids=["compacted", "swept"])
+def test_a_compaction_that_another_writer_overtakes_writes_nothing_back(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, act
 ):
-    run, refused, write = live(Runs(tmp_path), line_tables), list[bool](), compacting.write_parts
-    monkeypatch.setattr(chain, "WAIT_SECONDS", 0.0)
-
-    def another() -> None:
-        with pytest.raises(BusyError), Runs(tmp_path).log.writing():
-            refused.append(False)
-        refused.append(True)
+    run, write, done = live(Runs(tmp_path), line_tables), compacting.write_parts, list[bool]()
 
     def written(*given, **options):
-        other = Thread(target=another)
-        other.start()
-        other.join()
-        return write(*given, **options)
+        found = write(*given, **options)
+        if not done:
+            done.append(True)
+            act(Runs(tmp_path), run.run_id)
+        return found
 
     monkeypatch.setattr(compacting, "write_parts", written)
-    compact(run.store, run.run_id)
-    assert refused and all(refused)
+    compacted = compact(run.store, run.run_id)
+    named = {path for parts in compacted.shards.values() for path in parts}
+    assert {*files_below(compacted.folder)} == named
+    assert verify(run.store, run.run_id).ok

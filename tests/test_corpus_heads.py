@@ -107,6 +107,5 @@ def test_a_run_names_the_head_of_the_corpus_that_it_read(tmp_path: Path) -> None
     story = Story(tmp_path, row("doc", "docs/0.md", "Handler 0."))
     with story.open(runs=tmp_path / "runs", shard_requests=1) as opened:
         run = opened.run([{"request_id": "r", "project": "shop", "purpose": "explain-code", "question": "handler"}])
-    document = Runs(tmp_path / "runs").open(run.run_id).manifest
-    assert document["corpus_head"] == Corpus.open(tmp_path / "corpus").head
-    assert "corpus_head" not in document["provenance"]
+    begun = Runs(tmp_path / "runs").open(run.run_id).lines[0].body
+    assert begun["pin"]["head"] == Corpus.open(tmp_path / "corpus").head

@@ -70,7 +70,7 @@ def test_snapshots_by_id_are_told_of_in_the_order_of_their_run(corpus: Corpus, t
     with opened(corpus, runs=tmp_path / "runs") as session:
         names = [str(session.retrieve(one).snapshot_id) for one in batch(8)]
         (run,) = Runs(tmp_path / "runs").list()
-        assert run.live
+        assert len(run.files) == 8
         assert whose(run, names[::-1])["snapshot_id"].to_pylist() == names
     assert whose(Runs(tmp_path / "runs").open(run.run_id), names[::-1])["snapshot_id"].to_pylist() == names
 
@@ -93,9 +93,8 @@ def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(corpus: Corpus
     calls: list[bool] = []
 
     def read(run: Run) -> list[dict[str, Any]]:
-        calls.append(run.live)
-        if run.live:
-            compact(store, run.run_id)
+        calls.append(bool(run.files))
+        compact(store, run.run_id)
         return readable(settings, run).listed()
 
     damaged = dict[str, str]()

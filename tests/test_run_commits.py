@@ -26,7 +26,9 @@ from scoped_retrieval.pipeline.runs import (
     replay,
     verify,
 )
+from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.storage.durable import entries
 from scoped_retrieval.pipeline.storage.places import Place, place_of
 from written_runs import LINEAGE, NOON, Maker, batch, file_of, live, session_of
 
@@ -132,12 +134,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return tmp_path / "runs" if request.param == "folder" else place_of(f"memory://{uuid.uuid4().hex}")
 
 
-def between(store: Runs, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Let something happen after a session has put its files, and before its line."""
+def between(store: Runs, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], of: str = "live") -> None:
+    """Let something happen after a writer has put its files, and before its line."""
     commit, done = store.log.commit, list[bool]()
 
     def paused(kind: str, *args: object, **how: object) -> object:
-        if kind == "live" and not done:
+        if kind == of and not done:
             done.append(True)
             act()
         return commit(kind, *args, **how)  # type: ignore[arg-type]
@@ -157,10 +159,9 @@ def test_a_session_that_is_paused_before_its_line_loses_nothing_to_a_compaction(
     session = session_of(store, line_tables)
     one_more(session, line_tables, 1)
     between(store, monkeypatch, lambda: compact(Runs(place), session.run_id))
-    with pytest.raises(RunTakenError):
-        one_more(session, line_tables, 2)
+    one_more(session, line_tables, 2)
     (run_id,) = store.run_ids()
-    assert store.open(run_id).snapshots.num_rows == 1
+    assert store.open(run_id).snapshots.num_rows == 2
     assert verify(store, run_id).ok
 
 
@@ -183,7 +184,7 @@ def test_no_erased_text_gets_a_line_after_its_erasure(
         one_more(session, line_tables, 1, confirmed=confirmed)
     with pytest.raises(ErasedError):
         one_more(session_of(store, line_tables), line_tables, 1, confirmed=confirmed)
-    assert store.run_ids() == () and not [*(store.path / "live").glob("*.lz4")]
+    assert store.run_ids() == () and not entries(store.path / "live")
 
 
 def test_a_session_whose_file_is_swept_before_its_line_is_told_so(
@@ -208,11 +209,29 @@ def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -
     other = Runs(place).resume(staged.run_id)
     for each in (staged, other):
         each.write(0, line_tables(2, run_id=staged.run_id))
-    staged.finish()
-    with pytest.raises(StoreError), store.writing(other.run_id):
-        other.finish()
-    assert [line.body["kind"] for line in store.log.lines()] == ["run"]
+    assert staged.finish().lines == other.finish().lines
+    assert [line.body["kind"] for line in store.log.lines()] == ["begin", "shard", "run"]
     assert verify(store, staged.run_id).ok
+
+
+@pytest.mark.parametrize(
+    "act", [Runs.sweep, lambda store: store.discard(store.unfinished()[0])], ids=["swept", "discarded"]
+)
+def test_a_shard_that_is_swept_before_its_line_is_written_again_unless_its_run_was_discarded(
+    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, act: Callable[[Runs], None]
+) -> None:
+    store, tables = Runs(place), line_tables(2)
+    inputs = {name: tables[name] for name in PER_RUN}
+    none, shards = TABLES["failures"].empty(), pa.array([0, 0])
+    staged = store.stage(tables["requests"], none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
+    between(store, monkeypatch, lambda: act(Runs(place)), "shard")
+    if act is Runs.sweep:
+        staged.write(0, line_tables(2, run_id=staged.run_id))
+        assert verify(store, staged.finish().run_id).ok
+    else:
+        with pytest.raises(StoreError):
+            staged.write(0, line_tables(2, run_id=staged.run_id))
+        assert store.unfinished() == [] and not [*files_below(staged.folder)]
 
 
 def test_graphs_and_tables_of_sessions_are_stored_once(tmp_path: Path, line_tables: Maker) -> None:

@@ -11,9 +11,8 @@ from scoped_retrieval.nodes.audit.records import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import Run, Runs, replay
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from small_corpus import Story, row
-from written_runs import file_of, log_again
+from written_runs import file_of, log_again, part_of
 
 QUESTION = "what is the default role of guests"
 SAYS = "the default role of sessions is guest\n"
@@ -39,10 +38,7 @@ def session(tmp_path: Path) -> Run:
 
 
 def shard_parts(run: Run, shard: str) -> list[Path]:
-    found = sorted(run.folder.glob(f"*/part-{shard}.parquet")) + sorted(
-        run.folder.glob(f"tables/*/part-{shard}.parquet")
-    )
-    return [path for path in found if path.parent.name not in PER_RUN]
+    return [Path(str(run.folder / path)) for path in run.shards[shard]]
 
 
 def ids(run: Run) -> list[str]:
@@ -116,6 +112,6 @@ def test_a_question_that_was_changed_is_not_listed(session: Run):
 def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch: Run):
     absent = ids(batch)[0][:-1] + "7"
     assert not batch.holds(absent)
-    (batch.folder / "tables/snapshots/part-00001.parquet").write_bytes(b"no parquet")
-    with pytest.raises(StoreError, match=r"damaged one - at run-.*/tables/snapshots/part-00001.parquet"):
+    part_of(batch, "snapshots", "00001").write_bytes(b"no parquet")
+    with pytest.raises(StoreError, match=r"damaged one - at run-.*/tables/snapshots/00001-.*.parquet"):
         batch.store.open(batch.run_id).holds(absent)

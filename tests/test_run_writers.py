@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, erasing, replay, verify
+from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import run_named
 from scoped_retrieval.pipeline.runs.log import RunLog
 from small_corpus import Story, row
@@ -33,34 +35,26 @@ def statuses(store: Runs) -> dict[str, str]:
     return {run_id: verify(store, run_id).status for run_id in store.run_ids()}
 
 
-def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriever, store: Runs):
+def test_a_session_whose_run_was_compacted_goes_on(retriever: Retriever, store: Runs):
     first = retriever.retrieve(QUESTION)
     compact(store, str(first.snapshot_id))
     found = [first, retriever.retrieve(QUESTION), retriever.retrieve(QUESTION)]
-    assert [one.status for one in found] == ["ok"] * 3
     assert [one.block for one in found] == [first.block] * 3
     assert [replay(store, str(one.snapshot_id)).block for one in found] == [first.block] * 3
-    assert list(statuses(store).values()) == ["ok", "ok"]
-    assert store.uncompacted() == [store.open(str(found[1].snapshot_id)).run_id]
-    assert store.open(str(found[2].snapshot_id)).snapshots.num_rows == 2
+    assert list(statuses(store).values()) == ["ok"]
+    assert store.open(str(found[2].snapshot_id)).snapshots.num_rows == 3
 
 
-def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retriever, store: Runs):
+def test_an_erasure_ends_a_run_that_is_being_written(retriever: Retriever, store: Runs):
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     staged = retriever._staged(ROWS)
-    with store.writing(staged.run_id):
-        shards = in_this_process(ShardJob(staged, retriever._session.line), staged.pending(), retriever._session.clock)
+    shards = in_this_process(ShardJob(staged, retriever._session.line), staged.pending(), retriever._session.clock)
+    next(shards)
+    done = erase_evidence(store, ids, reason="asked by its owner")
+    assert (done.discarded, done.texts) == ([staged.run_id], 0)
+    with pytest.raises(StoreError):
         next(shards)
-        done = erase_evidence(store, ids, reason="asked by its owner")
-        assert (done.being_written, done.discarded, done.texts) == ([staged.run_id], [], 0)
-        for _ in shards:
-            pass
-        staged.finish()
-    again = erase_evidence(store, ids, reason="asked by its owner")
-    assert (again.being_written, again.runs, again.texts > 0) == ([], [staged.run_id], True)
-    assert verify(store, staged.run_id).status == "erased"
-    texts = store.open(staged.run_id).texts["text"].to_pylist()
-    assert not [text for text in texts if "guest\n" in text]
+    assert (store.run_ids(), store.unfinished(), [*files_below(staged.folder)]) == ((), [], [])
 
 
 def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(

@@ -16,7 +16,7 @@ from scoped_retrieval.pipeline.reading.reports import verified
 from scoped_retrieval.pipeline.runs import Runs, compact, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
 from scoped_retrieval.pipeline.runs.parts import TEXTS
-from written_runs import Maker, batch, file_of, head, live, log_again
+from written_runs import Maker, batch, file_of, head, live, log_again, part_of
 
 
 def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
@@ -44,40 +44,39 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
         ("live", {**line.body, "snapshots": [line.body["snapshots"][0] | {"snapshot_digest": digests[0]}]})
         for line in lines
     ]
-    log_again(store, *other, ("run", dict(compacted.manifest)))
+    log_again(store, *other, ("shard", dict(compacted.lines[-1].body)))
     assert [problem.part for problem in verify(store, run.run_id).problems] == [f"snapshots/{ids[1]}"]
 
 
-@pytest.mark.parametrize(
-    "file", ["tables/candidate_record/part-00000.parquet", "tables/provenance/part-inputs.parquet"]
-)
-def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, line_tables: Maker, file: str):
+@pytest.mark.parametrize("kind", ["erase", "shard"])
+def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, line_tables: Maker, kind: str):
     store = Runs(tmp_path)
     run = batch(store, line_tables)
-    anchor, whole = head(store), (run.folder / file).read_bytes()
-    (run.folder / file).write_bytes(whole + b" ")
-    parts = {file: sha256_of(run.folder / file)}
-    store.log.commit("erase", {"run_id": run.run_id, "texts": ["0" * 64], "parts": parts, "reason": "none"})
-    assert verify(store, run.run_id, anchor=anchor).status == "changed"
-    (run.folder / file).write_bytes(whole)
+    anchor, file = head(store), part_of(run, "candidate_record")
+    parts = {file.relative_to(run.folder).as_posix(): sha256_of(file)}
+    body = {"run_id": run.run_id, "shard": "00000", "texts": ["0" * 64], "parts": parts, "reason": "none"}
+    store.log.commit(kind, body)
     assert verify(store, run.run_id, anchor=anchor).status == "changed"
 
 
 def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new(tmp_path: Path, line_tables: Maker):
-    store = Runs(tmp_path)
-    run = batch(store, line_tables)
-    part = run.folder / "texts/part-00000.parquet"
-    gone, *kept = run.texts.to_pylist()
+    gone, *kept = batch(Runs(tmp_path / "first"), line_tables).texts.to_pylist()
     smuggled = {"sha256": hashlib.sha256(b"never said").hexdigest(), "text": "never said", "vector": None}
-    for rows, fits in (
-        (kept, True),
-        ([*kept, smuggled], False),
-        ([*kept[1:], smuggled], False),
-        ([gone, *kept[1:]], False),
+    for number, (rows, fits) in enumerate(
+        (
+            (kept, True),
+            ([*kept, smuggled], False),
+            ([*kept[1:], smuggled], False),
+            ([gone, *kept[1:]], False),
+        )
     ):
-        pq.write_table(pa.Table.from_pylist(rows, schema=TEXTS), part)
-        parts = {"texts/part-00000.parquet": sha256_of(part)}
-        body = {"run_id": run.run_id, "texts": [gone["sha256"]], "parts": parts, "reason": "none"}
+        store = Runs(tmp_path / str(number))
+        run = batch(store, line_tables)
+        part = part_of(run, "texts")
+        part.unlink()
+        pq.write_table(pa.Table.from_pylist(rows, schema=TEXTS), part.with_name("other.parquet"))
+        parts = {"texts/other.parquet": sha256_of(part.with_name("other.parquet"))}
+        body = {"run_id": run.run_id, "shard": "00000", "texts": [gone["sha256"]], "parts": parts, "reason": "none"}
         store.log.commit("erase", body)
         assert verify(store, run.run_id).status == ("erased" if fits else "changed")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.audit_snapshot import candidate_record
-from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
+from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
     Run,
@@ -65,14 +65,13 @@ def test_a_finished_run_reads_back_what_the_line_gave(tmp_path: Path, line_table
     expected = as_given(run.run_id, line_tables)
     for name in ("requests", "decisions", "conditions", "trimmed", "blocks", "snapshots"):
         assert run.table(name, texts=True).equals(expected[name]), name
-    assert run.manifest["statuses"] == {"ok": 4}
-    assert run.manifest["snapshots"] == 4
+    assert run.statuses == {"ok": 4}
     assert files_below(run.folder) and not (run.folder / "stage").exists()
 
 
 def test_no_free_text_stands_in_any_table(tmp_path: Path, line_tables: Maker):
     run = written(Runs(tmp_path), line_tables)
-    for name, table in (next(run.shards()) | {"texts": run.texts.select([])}).items():
+    for name, table in (next(run.in_pieces())[1] | {"texts": run.texts.select([])}).items():
         for row in table.to_pylist():
             assert not any(isinstance(v, str) and " of r0" in v for v in row.values()), name
     assert "block of r0001" in run.texts["text"].to_pylist()
@@ -87,11 +86,11 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
         patch.setattr(RunLog, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         staged.finish()
     one, another = store.resume(staged.run_id), store.resume(staged.run_id)
-    with store.writing(one.run_id):
-        one.finish()
-    with pytest.raises(StoreError, match="got one that is finished"), store.writing(another.run_id):
-        pass
-    assert [line.body["kind"] for line in store.log.lines()] == ["run"]
+    one.finish()
+    another.finish()
+    with pytest.raises(StoreError, match="got one that is finished"):
+        store.resume(staged.run_id)
+    assert [line.body["kind"] for line in store.log.lines()] == ["begin", "shard", "shard", "run"]
 
 
 def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
@@ -131,17 +130,6 @@ def test_a_candidate_without_one_decision_is_not_recorded(line_tables: Maker, ro
     names = [name for name in candidate_record.__annotations__ if name != "return"]
     with pytest.raises(VerificationError):
         candidate_record(**{name: tables[name] for name in names} | {"decisions": rows(tables["decisions"])})
-
-
-def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
-    store = Runs(tmp_path)
-    staged = stage(store, line_tables)
-    with (
-        store.writing(staged.run_id),
-        pytest.raises(BusyError, match="lock that another"),
-        store.writing(staged.run_id),
-    ):
-        pass
 
 
 def test_ids_are_in_order_of_time_and_lead_to_their_run():

@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.runs import Run, Runs, erase_texts, packed, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, write_parquet
 from scoped_retrieval.pipeline.runs.parts import TEXTS
-from written_runs import Maker, batch, file_of, head, live, log_again, session_of
+from written_runs import Maker, batch, file_of, head, live, log_again, part_of, session_of
 
 
 @pytest.fixture(params=[batch, live])
@@ -47,8 +47,8 @@ def test_one_flipped_byte_anywhere_is_found_and_named(run: Run):
 
 def test_a_file_that_cannot_be_read_is_named(run: Run):
     store = run.store
-    for path in (file_of(run, 1),) if run.live else (run.folder / "tables/candidate_record/part-00000.parquet",):
-        name = path.relative_to(run.store.path if run.live else run.folder).as_posix()
+    for path in (file_of(run, 1) if run.files else part_of(run, "candidate_record"),):
+        name = path.relative_to(run.store.path if run.files else run.folder).as_posix()
         data = path.read_bytes()
         path.unlink()
         path.mkdir()
@@ -63,12 +63,11 @@ def test_a_file_that_cannot_be_read_is_named(run: Run):
 def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     run = batch(store, line_tables)
-    manifest = dict(run.manifest)
-    path, parts = run.folder / "texts/part-00000.parquet", manifest["shards"]["00000"]["parts"]
+    path, bodies = part_of(run, "texts"), [dict(line.body) for line in store.log.lines()]
     texts = read_parquet(path, TEXTS)
     changed = texts.set_column(1, TEXTS.field("text"), pc.utf8_swapcase(texts["text"]))
-    parts["texts"] = write_parquet(path, changed)
-    log_again(store, ("run", manifest))
+    bodies[1]["parts"][path.relative_to(run.folder).as_posix()] = write_parquet(path, changed)
+    log_again(store, *((body["kind"], body) for body in bodies))
     found = verify(store, run.run_id).problems
     assert {(p.kind, p.detail) for p in found} == {("changed", "the text is not the one that was hashed")}
     assert {p.part for p in found} == {f"texts/{sha256}" for sha256 in texts["sha256"].to_pylist()}
@@ -77,10 +76,10 @@ def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: P
 def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     run = batch(store, line_tables)
-    part = run.folder / "tables/candidate_record/part-00000.parquet"
+    part = part_of(run, "candidate_record")
     shutil.move(part, tmp_path / "aside")
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
-        ("missing", "tables/candidate_record/part-00000.parquet")
+        ("missing", part.relative_to(run.folder).as_posix())
     ]
     shutil.move(tmp_path / "aside", part)
     (run.folder / "tables/candidate_record/part-00001.parquet").write_bytes(part.read_bytes())
@@ -96,7 +95,7 @@ def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tab
     anchor = head(store)
     batch(store, line_tables)
     assert verify(store, run.run_id, anchor=anchor).ok
-    log_again(store, ("run", dict(run.manifest)))
+    log_again(store, *((line.body["kind"], dict(line.body)) for line in run.lines))
     assert verify(store, run.run_id).ok
     assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "no line has the hash of the anchor"
 
@@ -118,8 +117,9 @@ def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: 
 def test_a_text_that_vanished_without_a_receipt_is_tampering(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     run = batch(store, line_tables)
-    (run.folder / "texts/part-00000.parquet").unlink()
-    assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", "texts/part-00000.parquet")]
+    part_of(run, "texts").unlink()
+    missing = part_of(run, "texts").relative_to(run.folder).as_posix()
+    assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", missing)]
 
 
 def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path, line_tables: Maker):
@@ -149,7 +149,7 @@ def test_a_run_whose_line_is_gone_does_not_exist(tmp_path: Path, line_tables: Ma
     store = Runs(tmp_path)
     first, last = batch(store, line_tables), batch(store, line_tables)
     log = tmp_path / "LOG"
-    log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:3]))
     assert [run.run_id for run in store.list()] == [first.run_id]
     with pytest.raises(StoreError):
         verify(store, last.run_id)

@@ -82,7 +82,7 @@ def test_a_request_whose_snapshot_may_stand_is_not_asked_again_under_its_id(tmp_
             retriever.retrieve(ROWS[1])
         assert (retriever.retrieve(ROWS[2]).snapshot_id or "").endswith("-0003")
     (run,) = store.list()
-    assert not run.live and sorted(run.snapshots["request_id"].to_pylist()) == (
+    assert not run.files and sorted(run.snapshots["request_id"].to_pylist()) == (
         ["q0", "q1", "q2"] if takes else ["q0", "q2"]
     )
     assert verify(store, run.run_id).ok

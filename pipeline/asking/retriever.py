@@ -220,19 +220,16 @@ class Retriever:
         self._session.renew()
         line = self._session.line
         staged, line = self._resumed(resume, line) if resume else (self._staged(requests, project), line)
-        with (
-            self.runs.writing(staged.run_id),
-            resumable(staged),
-        ):
+        with resumable(staged):
             shards = staged.pending()
             say(staged.described(shards))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
-            # Closed before the lock is released: an interrupted engine may have workers to stop.
+            # Closed in any case: an interrupted engine may have workers to stop.
             with closing(engine(ShardJob(staged, line, pays), shards, self._session.clock)) as done:
                 for _ in with_progress(done, len(shards), progress, say):
                     pass
-            run = staged.finish(self.corpus.expect_unerased)
-        return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
+            run = staged.finish()
+        return RunSummary(run.run_id, run.folder, run.statuses, time.perf_counter() - started)
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
         """A snapshot, or every request of a run, under other weights, budgets, merge policy or role; nothing is written.
@@ -315,13 +312,13 @@ class Retriever:
         """
         store = self.runs
         assert store is not None
-        if run_id not in store.folders() or store.starter_of(run_id) != self.principal:
+        if store.starter_of(run_id) != self.principal:
             hint = "`log --of runs` lists yours, `verify` names those that are damaged"
             raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint=hint)
         staged = store.resume(run_id)
         if not staged.pending():
             return staged, line
-        generation = staged.plan["settings"]["generation"]
+        generation = staged.settings["generation"]
         if generation != self.corpus.generation:
             try:
                 corpus = Corpus.open(self.corpus.path, generation, self.corpus.signer)
@@ -329,7 +326,7 @@ class Retriever:
                 hint = f"resume it over the corpus that it began with, or remove it: `gc --discard {run_id}`"
                 raise StoreError(error.message, hint=error.hint or hint) from error
             line = replace(line, corpus=corpus, provenance=with_part(line.provenance, "generation", generation))
-        if part := difference(staged.provenance, line.provenance):
+        if part := difference(staged.inputs["provenance"], line.provenance):
             raise StoreError(
                 f"Expected the {part} that the run began with, got another - at {run_id}",
                 hint="resume with the same policies, grants, settings and version, or start a new run",

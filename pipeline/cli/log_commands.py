@@ -127,7 +127,7 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
         {
             "run_id": run.run_id,
             "state": "ok",
-            "created_at": rows["created_at"][0].as_py().isoformat() if run.live else run.manifest.get("created_at"),
+            "created_at": run.created_at,
             "kind": "batch" if run.batch else "interactive",
             "statuses": dict(sorted(Counter(rows["status"].to_pylist()).items())),
         }

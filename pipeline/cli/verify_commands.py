@@ -287,7 +287,7 @@ def erase(
         left = "some rows may remain in corpus or runs; run the same command again to erase the rest."
         raise InterruptedCommandError("Interrupted", hint=left if yes else "") from None
     emit(done.as_dict(), text=done.text())
-    return EXIT["unreadable"] if done.runs.unreadable or done.runs.being_written else EXIT["ok"]
+    return EXIT["unreadable"] if done.runs.unreadable else EXIT["ok"]
 
 
 def leak_test(

@@ -281,7 +281,7 @@ def evaluate(
         values.append(found.assign(collection=collection.name, kind=collection.shape))
     columns = ["collection", "kind", "query_id", "system", "metric", "value"]
     result = Evaluation(
-        asked.run.run_id, asked.corpus.path, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),
+        asked.run.run_id, asked.corpus.path, asked.seconds_index, asked.seconds_run, asked.run.statuses,
         tuple(metrics), pd.concat(values, ignore_index=True)[columns], rows,
     )  # fmt: skip
     result.values.to_parquet(how.work / "per-query.parquet", index=False)

@@ -12,7 +12,7 @@ Note: a row may be erased by its owner and by auditors of its project; for all o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,7 @@ from ..config.settings import Settings
 from ..corpus import Corpus, Selection
 from ..progress import counted
 from ..reading.grants import grants_in_force
-from ..runs import RequestSelection, RunsErased, erase_evidence
+from ..runs import RequestSelection, RunsErased, StagedRun, erase_evidence
 from ..runs.model_inputs import CONTEXTS, erase_from_inputs
 from ..storage.durable import entries
 
@@ -64,11 +64,8 @@ class Erasure:
         if runs.shared:
             lines.append(f"stays: {counted(runs.shared, 'text')} that other requests have, too")
         lines += [f"{'would discard' if would else 'discarded'}: {run}, which is unfinished" for run in runs.discarded]
-        for what, named in (
-            ("cannot be read; restore it from a backup and run the same command again", runs.unreadable),
-            ("is being written; run the same command again when it is complete", runs.being_written),
-        ):
-            lines += [f"{what}: {run}" for run in named]
+        unread = "cannot be read; restore it from a backup and run the same command again"
+        lines += [f"{unread}: {run}" for run in runs.unreadable]
         return "\n".join([*lines, f"stays: {_STAYS}"]) + "\n"
 
 
@@ -119,10 +116,9 @@ def erase(
         # The generations with erased rows are gone, and with them whatever an unfinished run has of these rows.
         left = set() if dry_run else {*corpus.info()["generations"]}
 
-        def may_go_on(plan: Mapping[str, Any]) -> bool:
-            return (plan["pin"] or {}).get("corpus_id") != corpus.pin["corpus_id"] or plan["settings"].get(
-                "generation"
-            ) in left
+        def may_go_on(staged: StagedRun) -> bool:
+            pin = staged.begun.body["pin"] or {}
+            return pin.get("corpus_id") != corpus.pin["corpus_id"] or staged.settings.get("generation") in left
 
         runs = erase_evidence(store, ids, asked=asked, may_go_on=may_go_on, reason=reason, dry_run=dry_run)
     if (gone := ids | runs.lost) and not dry_run:

@@ -36,10 +36,11 @@ def open_run(settings: Settings, id_: str) -> Run:
     """
     from ..runs import Runs
     from ..runs.ids import run_named
+    from ..runs.log import is_unfinished
 
     store = Runs(settings["runs"], create=False)
     run_id = run_named(id_)
-    if not store.holds(run_id) and (run_id not in store.folders() or store.starter_of(run_id) != settings.principal):
+    if not (lines := store.log.of(run_id)) or (is_unfinished(lines) and store.starter_of(run_id) != settings.principal):
         raise unknown(id_)
     with _damage_told(settings, run_id, id_):
         return store.open(run_id)
@@ -89,6 +90,7 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
     damaged or gone is known to those who may learn of damage, an unfinished one only to the user who started it.
     """
     from ..runs import Run
+    from ..runs.log import is_unfinished
 
     grants = cache(lambda: grants_or_none(settings))
     everything = cache(lambda: audits_everything(settings, grants()))
@@ -99,15 +101,17 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
         lines = list[Any]()
         with suppress(ScopedRetrievalError):  # a damaged line of a run is told where that run is read
             lines = by_run().get(run_id, [])
-        if (starter := store.starter_of(run_id, lines)) == settings.principal:
+        if lines and lines[0].body.get("started_by") == settings.principal:
             return True
+        if is_unfinished(lines):
+            return False
         try:
             with as_damage(run_id):
                 run = Run(store, run_id, lines)
                 # In this order: for an auditor of all projects, the requests of a run need not be read.
                 return everything() or bool(Readable.of(settings, run, grants()).rows.num_rows)
         except ScopedRetrievalError:
-            return bool(audited(settings, grants())) and (bool(lines) or starter is None)
+            return bool(audited(settings, grants()))
 
     return known
 

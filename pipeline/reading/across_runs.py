@@ -39,7 +39,7 @@ def read_each(
     from ..runs import Run
 
     lines = store.log.by_run()
-    for run_id in sorted(lines, reverse=True):
+    for run_id in sorted(lines.keys() - {*store.log.unfinished()}, reverse=True):
         expect_time()
         try:
             run = Run(store, run_id, lines[run_id])
@@ -78,9 +78,9 @@ def latest(
 
     def read(one: Run) -> list[tuple[dict[str, Any], Any]]:
         nonlocal wanted
-        if wanted <= 0 and not one.live:  # a session that began earlier may have answered last
+        if wanted <= 0 and not one.files:  # a session that began earlier may have answered last
             return []
-        rows = readable(settings, one).where({"status": status}, limit if one.live else max(wanted, 0)).listed()
+        rows = readable(settings, one).where({"status": status}, limit if one.files else max(wanted, 0)).listed()
         wanted -= len(rows)
         return list(zip(rows, make(one, rows), strict=True))
 

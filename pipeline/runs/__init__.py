@@ -2,14 +2,14 @@
 
 runs/LOG                          the commits: lines chained by hash; see `log`
 runs/shared/<sha256>              graphs, and the tables of sessions: once for all runs
-runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until `gc`
+runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until they are compacted
 runs/contexts/<record>/           recorded model inputs, see `context.store`
 runs/<run_id>/tables/<name>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
-runs/<run_id>/stage/              exists while the run is being written
+runs/<run_id>/stage/              the requests of a batch, until it is finished
 
-What a line of LOG names is on disk before the line; what no line names does not exist, and any writer may remove it. A
-file is immutable, except that an erasure, whose line comes first, rewrites parts of texts.
+What a line of LOG names is on disk before the line; what no line names does not exist, and a sweep removes it. A file is
+immutable: an erasure writes the texts of a shard again without some, and its line names the new part.
 
 - the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
 - writing a batch: `writing`; an interactive run: `live`, `compacting`

@@ -1,7 +1,7 @@
 """Rows for lists of snapshots: which there are, whose they are, how they ended, and what was asked.
 
-Of an interactive snapshot, its line in LOG says all but the question: it is found without reading its file. Questions are
-free text, which no line has, as a line cannot be erased.
+Of an interactive snapshot, compacted or not, its line in LOG says all but the question: it is found without reading a file.
+Questions are free text, which no line has, as a line cannot be erased.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SOURCES = {
     CONTRACT_BOUNDS.name: ("request_id", "project"),
     SNAPSHOTS.name: (*OF_SNAPSHOT, "created_at"),
 }
-"""What `whose` reads of a finished run: no free text."""
+"""What `whose` reads of a batch: no free text."""
 
 
 def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:
@@ -42,7 +42,7 @@ def whose(run: Run, snapshots: list[str] | None = None) -> pa.Table:
     Raises:
         StoreError: the run is damaged.
     """
-    if not run.live:
+    if run.batch:
         return _described(run, run.tables(_SOURCES, snapshots), WHOSE, snapshots).select(_DESCRIBED.names)
     some = run.kept.keys() if snapshots is None else {*snapshots}
     chosen = [name for name in run.kept if name in some]
@@ -59,7 +59,7 @@ def listed(run: Run, snapshots: list[str]) -> pa.Table:
     Raises:
         StoreError: the run is damaged.
     """
-    stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), snapshots if run.live else None)
+    stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), None if run.shards else snapshots)
     tables = {name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}
     return _described(run, tables, _ASKED, snapshots)
 

@@ -7,8 +7,9 @@ A snapshot is an Arrow IPC stream in an LZ4 frame, one row, with a list of struc
 omitted. It is compressed as a whole: its 400 columns are small and alike, and compressing each of their buffers takes
 seven times as long for twice the bytes. The answers of one pass share the syncs and the line.
 
-Note: a session has a run of its own for its life. Another process may close it, to compact it or to erase from it; the
-session then begins another run. So does a forked process, whose next snapshot would have its parent's number.
+Note: a session has a run of its own, which others may compact or erase from in the meantime. If an erasure sweeps while it
+writes, it begins another run: its files need other names. So does a forked process, whose next snapshot would have its
+parent's number.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ..storage.file_access import system_errors
 from ..storage.places import Place
 from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
-from .log import LineInDoubtError, RunFolder, of_kind
+from .log import Line, LineInDoubtError, RunFolder
 from .parts import (
     FORMAT,
     PER_RUN,
@@ -45,17 +46,29 @@ from .parts import (
     stored_whole,
 )
 
-__all__ = ["LIVE", "LiveRun", "PackedSnapshot", "RunTakenError", "live_file", "packed", "read_tables"]
+__all__ = [
+    "LIVE",
+    "LiveRun",
+    "PackedSnapshot",
+    "RunTakenError",
+    "header_of",
+    "live_file",
+    "packed",
+    "read_inputs",
+    "read_tables",
+]
 
 LIVE = "live"
 SUFFIX = ".arrow.lz4"
 WHOSE = ("principal", "asked_by", "project", "session_id")
 OF_SNAPSHOT = ("snapshot_id", "request_id", "status", "block_ref")
 """What the line of a snapshot says of its request, and of itself."""
+HEADER = ("format", "run_id", "inputs_sha256", "lineage_sha256", "started_by")
+"""What `header_of` gives."""
 
 
 class RunTakenError(StoreError):
-    """The run was closed during its session, or belongs to another process: the next snapshot needs another run."""
+    """Files were swept, or the run belongs to another process: the next snapshot needs another run."""
 
 
 class PackedSnapshot(NamedTuple):
@@ -96,12 +109,9 @@ class LiveRun:
         self.run_id = new_run_id(now)
         self.written = 0
         self._number = 0
-        self._seen = -1
-        """The number of the last line before which the run was not closed, and nothing swept."""
         self._process = os.getpid()
         self._inputs, self._lineage, self._settings = inputs, lineage, dict(settings or {})
-        self._line: dict[str, Any] = {}
-        """What every line of the run says."""
+        self._header: dict[str, Any] = {}
 
     def take(self, count: int) -> list[str]:
         """Ids for the next snapshots, used up whether they are written or not."""
@@ -114,57 +124,70 @@ class LiveRun:
         `confirmed` raises if evidence was erased. An erasure that comes later sweeps, and then reads every line.
 
         Raises:
-            RunTakenError: the run was closed, files without a line were swept, or this process was forked from the one
-                that has the run; nothing was written.
+            RunTakenError: files without a line were swept, or this process was forked from the one that has the run; nothing
+                was written.
             StoreError: they cannot be written; none is left behind.
             LineInDoubtError: a store may have accepted the line: the files stay.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
         begun = self.store.log.number()
-        self._seen = self._seen if self.written else begun
         confirmed()
         files = [live_file(self.store.path, one.line["snapshot_id"]) for one in snapshots]
         try:
             with system_errors(self.store.path / LIVE):
                 self._write(files, snapshots)
-            line = self.store.log.commit(
-                "live", {**self._line, "snapshots": [one.line for one in snapshots]}, lambda: self._open(begun)
-            )
-            if line is None:
-                raise RunTakenError(f"Expected an open run, got one that was closed - at {self.run_id}")
+            line = {**self._header, "snapshots": [one.line for one in snapshots]}
+            if self.store.log.commit("live", line, lambda: not self.store.log.swept(begun)) is None:
+                raise RunTakenError(f"Expected to write a snapshot, got a sweep - at {self.run_id}")
         except LineInDoubtError:
             raise
         except Exception as error:  # no line names them
             with suppress(OSError):
                 for file in files:
                     file.unlink(missing_ok=True)
-            if not isinstance(error, StoreError) or isinstance(error, RunTakenError) or self._open(begun):
+            if not isinstance(error, StoreError) or isinstance(error, RunTakenError) or not self.store.log.swept(begun):
                 raise
             raise RunTakenError(f"Expected to write a snapshot, got a sweep - at {self.run_id}") from error
-        self.written, self._seen = self.written + len(snapshots), line.number
+        self.written += len(snapshots)
 
     def _write(self, files: Sequence[Place], snapshots: Sequence[PackedSnapshot]) -> None:
         folder = self.store.path / LIVE
-        if not self._line:
-            inputs = stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
-            inputs["settings"] = pa.table([[json.dumps(self._settings, sort_keys=True)]], schema=SETTINGS)
-            self._line = {
-                "run_id": self.run_id,
-                "inputs_sha256": self.store.share(_bytes_of(inputs)),
-                "lineage_sha256": self.store.share(json_bytes(self._lineage)),
-                "started_by": self._settings.get("principal"),
-            }
+        if not self._header:
+            self._header = header_of(self.store, self.run_id, self._inputs, self._lineage, self._settings)
             make_folders(folder, self.store.path)
         for file, one in zip(files, snapshots, strict=True):
             write_atomic(file, one.data, sync=False)
         sync_all(files, folder)
 
-    def _open(self, begun: int) -> bool:
-        """Whether the run was not closed, and no file was swept since line `begun`."""
-        new = self.store.log.lines_after(self._seen)
-        closed = any(line.body["kind"] in ("close", "run") and line.body["run_id"] == self.run_id for line in new)
-        return not closed and not any(line.number > begun for line in of_kind(new, "sweep"))
+
+def header_of(
+    store: RunFolder,
+    run_id: str,
+    inputs: Mapping[str, pa.Table],
+    lineage: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What every line of a run with snapshots says, and its first one; what all its requests have in common is stored."""
+    stored = stored_tables(inputs, [TABLES[name] for name in PER_RUN])
+    stored["settings"] = pa.table([[json.dumps(settings, sort_keys=True)]], schema=SETTINGS)
+    return {
+        "format": FORMAT,
+        "run_id": run_id,
+        "inputs_sha256": store.share(_bytes_of(stored)),
+        "lineage_sha256": store.share(json_bytes(lineage)),
+        "started_by": settings.get("principal"),
+    }
+
+
+def read_inputs(store: RunFolder, line: Line, names: Collection[str] | None = None) -> dict[str, pa.Table]:
+    """The tables that are the same for all requests of a run, and its settings, by any line with `header_of`.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    sha256 = line.body["inputs_sha256"]
+    return read_tables(store.shared(sha256), sha256, names)
 
 
 def read_tables(path: Place, sha256: str, names: Collection[str] | None = None) -> dict[str, pa.Table]:

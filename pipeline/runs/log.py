@@ -1,21 +1,23 @@
 """LOG, the chain of a folder of runs: a line is the commit of what it names; see `storage.chain`.
 
 live     snapshots of a session, each with its id, whose it is, its digest and the SHA-256 of its file
-close    a session's run gets no more snapshots: it is about to be compacted
-run      a finished run, with all that is known of it: its settings, and the SHA-256 of each of its parts
-erase    the receipt of an erasure: the removed texts, and the SHA-256 of each part without them
+begin    a batch, with its number of shards
+shard    the parts of a shard of a batch, or of some snapshots of a session, with the SHA-256 of each
+run      every shard of a batch has its line
+discard  a batch that is not finished, and is not to be: it does not exist
+erase    the receipt of an erasure: the removed texts, and the part of the texts of a shard without them
 sweep    files that no line names are being removed
 answer   the findings in an answer
 
-Note: what no line names does not exist, and a sweep removes it. A writer whose file was there before a `sweep`, and
-whose line would come after it, writes under another name: no clock decides whether a file is still being written.
+Note: what no line names does not exist, and a sweep removes it. A writer whose file was there before a `sweep`, and whose
+line would come after it, writes under another name: no clock decides whether a file is still being written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,10 +27,11 @@ from ..storage.durable import exists, make_folders, sync_path, write_atomic
 from ..storage.places import Place
 from ..storage.signing import UNSIGNED, Signer
 
-__all__ = ["LOG", "Line", "LineInDoubtError", "RunFolder", "RunLog", "finished", "of_kind", "snapshots_named"]
+__all__ = ["LOG", "Line", "LineInDoubtError", "RunFolder", "RunLog", "is_unfinished", "of_kind", "snapshots_named"]
 
 LOG = "LOG"
-_OF_RUN = re.compile(rb'"run_id":"(run-[0-9a-v]+)"')
+_OF_RUN = re.compile(rb'"kind":"([a-z]+)"[^\n]*?"run_id":"(run-[0-9a-v]+)"')
+"""The kind and run of a line: the keys of its JSON are sorted."""
 
 
 class RunLog(Chain):
@@ -38,15 +41,31 @@ class RunLog(Chain):
         super().__init__(folder / LOG, signer)
 
     def of(self, run_id: str) -> list[Line]:
-        """The lines of one run; of the chain, only they are verified."""
-        return [line for line in self.lines_with(f'"run_id":"{run_id}"') if line.body["run_id"] == run_id]
+        """The lines of one run, none if it was discarded; of the chain, only they are verified."""
+        lines = [line for line in self.lines_with(f'"run_id":"{run_id}"') if line.body["run_id"] == run_id]
+        return [] if of_kind(lines, "discard") else lines
+
+    def after(self, lines: Sequence[Line]) -> list[Line]:
+        """The lines of a run after these of it; of the chain, only later ones are read."""
+        last = lines[-1]
+        return [line for line in self.lines_after(last.number) if line.body.get("run_id") == last.body["run_id"]]
 
     def by_run(self) -> Mapping[str, list[Line]]:
         """The lines of every run, by run, in the order of their first line; only those that are asked for are verified."""
-        data, found = self.data(), dict[str, list[int]]()
+        data, found = self._places()
+        return _ByRun(self, data, {run_id: [at for _, at in lines] for run_id, lines in found.items()})
+
+    def unfinished(self) -> list[str]:
+        """The ids of batches that are not finished, oldest first."""
+        kinds = {run_id: {kind for kind, _ in lines} for run_id, lines in self._places()[1].items()}
+        return sorted(run_id for run_id, of in kinds.items() if "begin" in of and "run" not in of)
+
+    def _places(self) -> tuple[bytes, dict[str, list[tuple[str, int]]]]:
+        """The bytes of the log, and kind and place of each line of a run, by run; without discarded ones."""
+        data, found = self.data(), dict[str, list[tuple[str, int]]]()
         for match in _OF_RUN.finditer(data):
-            found.setdefault(match[1].decode(), []).append(match.start())
-        return _ByRun(self, data, found)
+            found.setdefault(match[2].decode(), []).append((match[1].decode(), match.start()))
+        return data, {run_id: lines for run_id, lines in found.items() if "discard" not in dict(lines)}
 
     def number(self) -> int:
         """The number of the last line."""
@@ -66,6 +85,12 @@ class RunLog(Chain):
             with suppress(MovedOnError), self.writing():
                 last = self.last()
                 return self.append(last, {"kind": kind, **body}) if allowed() else None
+
+
+def is_unfinished(lines: Iterable[Line]) -> bool:
+    """Whether these are the lines of a batch that is not finished, and may be."""
+    kinds = {line.body["kind"] for line in lines}
+    return "begin" in kinds and kinds.isdisjoint(("run", "discard"))
 
 
 class _ByRun(Mapping[str, list[Line]]):
@@ -102,22 +127,24 @@ class RunFolder:
         """The shared file with this SHA-256."""
         return self.path / "shared" / sha256
 
+    def commit_parts(self, kind: str, write: Callable[[], Mapping[str, Any]], allowed: Callable[[], bool]) -> bool:
+        """Write parts of a run and append the line that names them, unless it is not `allowed`; after a sweep, which may have
+        removed them, write them again. Parts without a line are removed: they may contain what was erased since.
+        """
+        while True:
+            begun, body = self.log.number(), write()
+            line = self.log.commit(kind, body, lambda since=begun: allowed() and not self.log.swept(since))
+            if line is not None:
+                return True
+            for path in body["parts"]:
+                (self.path / body["run_id"] / path).unlink(missing_ok=True)
+            if not self.log.swept(begun):
+                return False
 
-def of_kind(lines: Iterable[Line], kind: str) -> list[Line]:
-    """The lines of one kind."""
-    return [line for line in lines if line.body["kind"] == kind]
 
-
-def finished(lines: Iterable[Line]) -> Mapping[str, Any] | None:
-    """What the lines of one run say of it as finished; None if it is not.
-
-    Raises:
-        VerificationError: two lines say it: an old anchor would vouch for both.
-    """
-    named = [line.body for line in of_kind(lines, "run")]
-    if len(named) > 1:
-        raise VerificationError(f"Expected one line that ends a run, got {len(named)} - at {LOG}")
-    return named[0] if named else None
+def of_kind(lines: Iterable[Line], *kinds: str) -> list[Line]:
+    """The lines of these kinds."""
+    return [line for line in lines if line.body["kind"] in kinds]
 
 
 def snapshots_named(lines: Iterable[Line]) -> dict[str, dict[str, Any]]:

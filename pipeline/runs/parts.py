@@ -23,8 +23,8 @@ from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-FORMAT = "scoped-retrieval/run/28"
-"""The format of runs; no other is read. Its number is raised with every change of a stored column or of the manifest."""
+FORMAT = "scoped-retrieval/run/29"
+"""The format of runs; no other is read. Its number is raised with every change of a stored column or of a line."""
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
            "provenance")  # fmt: skip
@@ -55,7 +55,7 @@ TIMINGS = pa.schema(
 """The seconds of the line, in no digest: of a snapshot by its id, or of a shard; a pass that answered several snapshots is
 there for each of them."""
 SETTINGS = pa.schema([pa.field("settings", pa.string(), False)])
-"""The settings of an interactive run, as JSON: one row. A manifest has those of a batch."""
+"""The settings that a run began with, as JSON: one row."""
 _UNDECLARED = {"texts": TEXTS, "timings": TIMINGS, "settings": SETTINGS}
 
 

@@ -1,8 +1,7 @@
-"""Reading one run, whichever way it is stored: Parquet parts, or one file per interactive snapshot.
+"""Reading one run: Parquet parts of shards, and one file per interactive snapshot that is not compacted.
 
-LOG says which: the line of a finished run names its parts, any other lines their snapshots. A piece is what is read at
-once: a shard, or an interactive snapshot, and the tables that are the same for all requests. To read one snapshot, only
-its piece is read, and of other shards at most the ids of their snapshots.
+A piece is what is read at once: a shard, or an interactive snapshot, as the lines of LOG name them. To read one snapshot,
+only its piece is read, and of shards of a batch at most the ids of their snapshots.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from ...nodes.audit.records import COVERED
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
 from .files import named, read_json, read_parquet, sha256_of
-from .live import live_file, read_tables
-from .log import LOG, Line, RunFolder, finished, of_kind, snapshots_named
+from .live import HEADER, live_file, read_inputs, read_tables
+from .log import LOG, Line, RunFolder, is_unfinished, of_kind, snapshots_named
 from .parts import (
     DECLARED,
-    FORMAT,
     PER_RUN,
     READABLE,
     LineTimings,
@@ -36,9 +34,9 @@ from .parts import (
     viewed,
     with_texts,
 )
-from .writing import INPUTS, part_path
+from .writing import table_of
 
-__all__ = ["Run"]
+__all__ = ["Run", "files_of", "parts_of"]
 
 JOINED = 128
 """Interactive files that are joined at a time: separate tables need many times the memory of their rows."""
@@ -50,51 +48,52 @@ _T = TypeVar("_T")
 
 class Run:
     """A run to read. Tables are in stored form (free text as hashes) unless texts are requested. `lines` are those of
-    LOG about it, if the caller has read them. A run that is compacted while it is read is read on from its parts.
+    LOG about it, if the caller has read them. A run that is compacted or erased from while it is read is read on.
 
     Raises:
-        StoreError: no line of LOG names it, or another version wrote it.
-        VerificationError: two lines name it as finished.
+        StoreError: no line of LOG names it, it is unfinished, or another version wrote it.
+        VerificationError: its lines contradict each other.
     """
 
     def __init__(self, store: RunFolder, run_id: str, lines: list[Line] | None = None) -> None:
         self.store, self.run_id = store, run_id
         self.folder = store.path / run_id
         self.lines = store.log.of(run_id) if lines is None else lines
-        self._finished = finished(self.lines)
-        self.live = self._finished is None
         self._opened: dict[str, dict[str, pa.Table]] = {}
         """Tables read from the pieces of requested snapshots."""
-        self._shards: dict[str, str] = {}
-        """The shards of snapshots that were looked up."""
-        if self.live and not of_kind(self.lines, "live"):
+        self._shard_of: dict[str, str] = {}
+        """The shards of snapshots of a batch that were looked up."""
+        if not self.lines or is_unfinished(self.lines):
             raise StoreError(
                 f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
             )
-        if not self.live:
-            expect_format(self._finished, LOG)
-
-    @cached_property
-    def kept(self) -> dict[str, dict[str, Any]]:
-        """The snapshots that LOG names, by id; empty for a batch."""
-        return snapshots_named(self.lines)
-
-    @property
-    def manifest(self) -> Mapping[str, Any]:
-        """What the line of a finished run says, see `writing.manifest`; for an interactive run, what it will say."""
-        return self._finished or {
-            "format": FORMAT,
-            "run_id": self.run_id,
-            "settings": self.settings,
-            "created_at": next(iter(self.kept.values()))["created_at"],
-            "statuses": dict(Counter(one["status"] for one in self.kept.values())),
-            "snapshots": len(self.kept),
-        }
+        expect_format(self.lines[0].body, LOG)
+        self.batch = self.lines[0].body["kind"] == "begin"
+        """Whether it answered a table of requests, not one at a time."""
+        self.kept = snapshots_named(self.lines)
+        """The interactive snapshots that LOG names, by id; empty for a batch."""
+        self.shards, self.replaced = parts_of(self.lines)
+        """The SHA-256 of every part by shard, then path; and of those that an erasure replaced, by path."""
+        self.files = files_of(self.lines)
+        """The interactive snapshots that have a file each."""
 
     @property
-    def parts(self) -> dict[str, dict[str, str]]:
-        """The SHA-256 of every part of a finished run by shard, then table."""
-        return {shard: named["parts"] for shard, named in sorted(self.manifest["shards"].items())}
+    def header(self) -> dict[str, Any]:
+        """What each of its lines with snapshots says, see `live.header_of`."""
+        return {name: self.lines[0].body[name] for name in HEADER}
+
+    @property
+    def created_at(self) -> str:
+        """When a batch began, or the first snapshot of a session was captured; ISO 8601."""
+        return self.lines[0].body["created_at"] if self.batch else next(iter(self.kept.values()))["created_at"]
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """The number of snapshots by status."""
+        count = Counter[str](one["status"] for one in self.kept.values())
+        for line in of_kind(self.lines, "shard") if self.batch else ():
+            count.update(line.body["statuses"])
+        return dict(count)
 
     @property
     def started_by(self) -> str | None:
@@ -104,9 +103,7 @@ class Run:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The settings that the run began with; see `Runs.stage`."""
-        if self.live:
-            return json.loads(self.stored("settings")["settings"][0].as_py())
-        return self.manifest["settings"]
+        return json.loads(self.stored("settings")["settings"][0].as_py())
 
     @property
     def lineage_sha256(self) -> str:
@@ -151,11 +148,6 @@ class Run:
         """The timings of the pass that answered a snapshot, if measured."""
         return timings_in(self._beside("timings", snapshot_id)).get(snapshot_id)
 
-    @property
-    def batch(self) -> bool:
-        """Whether it answered a table of requests, not one at a time."""
-        return not of_kind(self.lines, "live")
-
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, pieces in order."""
         return self.tables({name: None})[name]
@@ -170,9 +162,11 @@ class Run:
         of_each = {name: columns for name, columns in reads.items() if name not in of_all}
 
         def read() -> dict[str, pa.Table]:
-            pieces = self._pieces if snapshots is None else map(self._piece, snapshots)
+            pieces = self._pieces if snapshots is None else map(self.piece_of, snapshots)
             some = [piece for piece in dict.fromkeys(pieces) if piece is not None]
-            return self._of(of_all, [INPUTS]) | self._of(of_each, some)
+            inputs = read_inputs(self.store, self.lines[0], of_all) if of_all else {}
+            of_run = {name: inputs.get(name, stored_schema(name).empty_table()) for name in of_all}
+            return of_run | self._of(of_each, some)
 
         return self._read_on(read)
 
@@ -222,7 +216,7 @@ class Run:
         Raises:
             StoreError: no readable file contains it, and one cannot be read.
         """
-        return self._piece(snapshot_id) is not None
+        return self.piece_of(snapshot_id) is not None
 
     def request_of(self, snapshot_id: str) -> str:
         """The request that a snapshot answers.
@@ -238,19 +232,20 @@ class Run:
         """The score terms of plugins that the run recorded."""
         return terms_of_plugins(self.table("rerank_weights").column_names)
 
-    def shards(self) -> Iterator[dict[str, pa.Table]]:
+    def in_pieces(self) -> Iterator[tuple[str, dict[str, pa.Table]]]:
         """The tables of requests and the texts, one shard or some interactive snapshots at a time: each has the texts of
-        its own rows.
+        its own rows. With the name of the shard, if it is one.
         """
         names = dict.fromkeys(_STORED[:-1])
-        step = JOINED if self.live else 1
-        for at in range(0, len(self._pieces), step):
-            yield self._of(names, self._pieces[at : at + step])
+        for shard in self.shards:
+            yield shard, self._of(names, [shard])
+        for at in range(0, len(self.files), JOINED):
+            yield "", self._of(names, self.files[at : at + JOINED])
 
     @property
     def _pieces(self) -> list[str]:
         """The pieces with tables of requests."""
-        return [*self.kept] if self.live else [shard for shard in self.parts if shard != INPUTS]
+        return [*self.shards, *self.files]
 
     def _of(self, reads: Mapping[str, Collection[str] | None], pieces: Sequence[str]) -> dict[str, pa.Table]:
         """Tables of some pieces, with at least these columns."""
@@ -259,17 +254,14 @@ class Run:
             read = [self._read(piece, reads) for piece in pieces[at : at + JOINED]]
             for home, tables in found.items():
                 joined = _joined(home, [one[home] for one in read if home in one])
-                tables.append(joined.combine_chunks() if self.live else joined)
+                tables.append(joined.combine_chunks() if self.files else joined)
         whole = {home: _joined(home, tables) for home, tables in found.items()}
         return {name: viewed(whole[home_of(name)], name) for name in reads}
 
     def _read(self, piece: str, reads: Mapping[str, Collection[str] | None]) -> dict[str, pa.Table]:
         """Stored tables of a piece: those that have the rows of some tables, with at least these columns."""
         homes = {home_of(name) for name in reads}
-        if self.live:
-            if piece == INPUTS:
-                sha256 = self.lines[0].body["inputs_sha256"]
-                return read_tables(self.store.shared(sha256), sha256, homes)
+        if piece in self.kept:
             return read_tables(live_file(self.store.path, piece), self.kept[piece]["sha256"], homes)
 
         def chosen(home: str, stored: Sequence[str]) -> list[str]:
@@ -277,21 +269,20 @@ class Run:
             return [column for column in stored if any(column in some for some in wanted)]
 
         return {
-            home: read_parquet(
-                self.folder / part_path(home, piece), partial(stored_schema, home), partial(chosen, home)
-            )
-            for home in homes & self.parts[piece].keys()
+            home: read_parquet(self.folder / path, partial(stored_schema, home), partial(chosen, home))
+            for path in self.shards[piece]
+            if (home := table_of(path)) in homes
         }
 
     def _read_on(self, read: Callable[[], _T]) -> _T:
-        """What a function reads of the run; if it was compacted in the meantime, from its parts."""
-        try:
-            return read()
-        except StoreError:
-            if not self.live or finished(self.store.log.of(self.run_id)) is None:
-                raise
-            self.__init__(self.store, self.run_id)
-            return read()
+        """What a function reads of the run; if it was compacted or erased from in the meantime, as it is then."""
+        while True:
+            try:
+                return read()
+            except StoreError:
+                if (lines := self.store.log.of(self.run_id)) == self.lines:
+                    raise
+                self.__init__(self.store, self.run_id, lines)
 
     def _beside(self, name: str, snapshot_id: str) -> pa.Table:
         """The rows of a table in the piece of a snapshot."""
@@ -299,31 +290,63 @@ class Run:
 
     def _home_beside(self, home: str, snapshot_id: str) -> pa.Table:
         """The rows of a stored table in the piece of a snapshot; of an interactive one, all tables are read at once."""
-        piece = self._piece(snapshot_id)
+        piece = self.piece_of(snapshot_id)
         if piece is None:
             raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
         opened = self._opened.setdefault(piece, {})
-        if not opened or (home not in opened and not self.live):
-            opened |= self._read(piece, dict.fromkeys(_STORED if self.live else [home]))
+        if not opened or (home not in opened and piece in self.shards):
+            opened |= self._read(piece, dict.fromkeys([home] if piece in self.shards else _STORED))
         return _joined(home, [opened[home]] if home in opened else [])
 
-    def _piece(self, snapshot_id: str) -> str | None:
+    def piece_of(self, snapshot_id: str) -> str | None:
         """The interactive snapshot itself, or the shard of a snapshot; None if there is none."""
-        if self.live:
-            return snapshot_id if snapshot_id in self.kept else None
+        if snapshot_id in self.files:
+            return snapshot_id
+        for line in of_kind(self.lines, "shard"):
+            if snapshot_id in line.body.get("snapshots", ()):
+                return line.body["shard"]
         damage: StoreError | None = None
-        for shard in () if snapshot_id in self._shards else self._pieces:
+        for shard in self.shards if self.batch and snapshot_id not in self._shard_of else ():
             try:
                 ids = self._of({"snapshots": ["snapshot_id"]}, [shard])["snapshots"]["snapshot_id"]
             except StoreError as error:
                 damage = damage or error
                 continue
             if pc.index(ids, snapshot_id).as_py() >= 0:
-                self._shards[snapshot_id] = shard
+                self._shard_of[snapshot_id] = shard
                 break
-        if damage and snapshot_id not in self._shards:
+        if damage and snapshot_id not in self._shard_of:
             raise damage
-        return self._shards.get(snapshot_id)
+        return self._shard_of.get(snapshot_id)
+
+
+def files_of(lines: list[Line]) -> list[str]:
+    """The snapshots of a session that have a file each: those that no shard has."""
+    compacted = {name for line in of_kind(lines, "shard") for name in line.body.get("snapshots", ())}
+    return [name for name in snapshots_named(lines) if name not in compacted]
+
+
+def parts_of(lines: list[Line]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """The parts of each shard with their SHA-256 by path, as the lines of a run name them, and those that were replaced as
+    texts of them were erased.
+
+    Raises:
+        VerificationError: two lines name one shard, or a receipt something else than texts.
+    """
+    found, replaced = dict[str, dict[str, str]](), dict[str, str]()
+    for line in of_kind(lines, "shard", "erase"):
+        shard, parts = line.body["shard"], line.body["parts"]
+        if line.body["kind"] == "shard":
+            if shard in found:
+                raise VerificationError(f"Expected one line of shard {shard}, got two - at {LOG}")
+            found[shard] = parts
+            continue
+        for path in parts:
+            if table_of(path) != "texts" or shard not in found:
+                raise VerificationError(f"Expected a receipt of texts, got one of {path} - at {LOG}")
+        replaced |= {path: sha256 for path, sha256 in found[shard].items() if table_of(path) == "texts"}
+        found[shard] = {path: sha256 for path, sha256 in found[shard].items() if path not in replaced} | parts
+    return dict(sorted(found.items())), replaced
 
 
 def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:

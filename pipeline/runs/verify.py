@@ -4,12 +4,12 @@ The log is checked as a chain that names each run and snapshot once, then every 
 then the files against each other: texts against their hashes, snapshot digests recomputed from
 the tables, one outcome per candidate. The first difference is reported first. A text that was erased
 with a receipt is erased, not changed; a run that LOG names and that is gone is missing; what nothing names is extra,
-unless it is temporary.
+unless it is temporary, or has the content that its own name says: then a writer left it that was interrupted.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -21,21 +21,22 @@ from ...nodes.audit.records import snapshot_digests
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..deadline import expect_time
-from ..storage.durable import TEMPORARY, exists
+from ..storage.durable import TEMPORARY, file_sha256
 from ..storage.places import Place
-from .erasing import Erased
+from .erasing import erased_from
 from .files import files_below, sha256_of
 from .ids import run_named
 from .live import live_file
-from .log import Line, of_kind, snapshots_named
+from .log import Line, is_unfinished
 from .parts import PER_RUN, changed_texts, check_conservation, references
 from .run import Run
-from .store import Runs
-from .writing import STAGE, part_path
+from .store import STAGE, Runs
+from .writing import is_named_for
 
 __all__ = ["RunProblem", "VerifyReport", "verify"]
 
 Kind = Literal["changed", "missing", "extra"]
+_SHARED = ("inputs_sha256", "lineage_sha256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyRepo
     """Check one run (or the run of a snapshot id) against the log and itself.
 
     `anchor` is a hash of the log's head that was kept elsewhere: the log must still contain it. A difference is
-    reported only if a second look confirms it while no process writes: an erasure rewrites parts after its line.
+    reported only if a second look confirms it: the run may have been compacted or erased from in the meantime.
 
     Raises:
         StoreError: there is no such run, and LOG does not name it.
@@ -96,15 +97,11 @@ def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyRepo
     expect_time()
     run_id = run_named(run_id)
     report = _verified(store, run_id, anchor)
-    if report.ok or report.state:
-        return report
-    with suppress(OSError), store.log.writing():
-        return _verified(store, run_id, anchor)
-    return _verified(store, run_id, anchor)  # LOG cannot be locked here
+    return report if report.ok or report.state else _verified(store, run_id, anchor)
 
 
 def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
-    found, erased, snapshots, lines = _Found(), Erased(), 0, list[Line]()
+    found, snapshots, lines = _Found(), 0, list[Line]()
     try:
         lines = store.log.lines()
     except VerificationError as error:
@@ -112,19 +109,18 @@ def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
     head = lines[-1].hash if lines else ""
     if anchor is not None and anchor not in {line.hash for line in lines}:
         found.add("changed", "LOG", "no line has the hash of the anchor")
-    own = [line for line in lines if line.body.get("run_id") == run_id]
+    erased, state, own = dict[str, set[str]](), "", [] if found.problems else store.log.of(run_id)
     if not own and not found.problems:
-        if exists(store.folder(run_id) / STAGE / "run.json"):
-            problem = RunProblem("missing", run_id, "a batch that was not finished")
-            return VerifyReport(run_id, (problem,), 0, 0, head=head, state="unfinished")
-        raise StoreError(f"Expected a finished run, got none - at {run_id}")
-    state = ""
+        raise StoreError(f"Expected a run in this folder, got none - at {run_id}")
+    if is_unfinished(own):
+        problem = RunProblem("missing", run_id, "a batch that was not finished")
+        return VerifyReport(run_id, (problem,), 0, 0, head=head, state="unfinished")
     try:
         if not found.problems:
+            erased = erased_from(own)
             run, state = _opened(store, run_id, own, found)
             if run is not None:
-                erased = Erased.of(own)
-                _check_live(run, found) if run.live else _check_files(run, erased, found)
+                _check_files(run, found)
             if run is not None and not found.problems:
                 snapshots = _check_contents(run, erased, found)
     except ScopedRetrievalError as error:
@@ -134,12 +130,13 @@ def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
         found.add("changed", run_id, f"its content is malformed ({type(error).__name__})")
     problems = tuple(found.problems)
-    return VerifyReport(run_id, problems, found.parts, snapshots, tuple(sorted(erased.texts)), head, state)
+    return VerifyReport(
+        run_id, problems, found.parts, snapshots, tuple(sorted(set[str]().union(*erased.values()))), head, state
+    )
 
 
 def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple[Run | None, str]:
     """The run, or a problem and a state, if it is not a change."""
-    snapshots_named(lines)
     try:
         run = Run(store, run_id, lines)
     except VerificationError:
@@ -147,51 +144,45 @@ def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple
     except StoreError as error:
         found.add("changed", "LOG", error.message)
         return None, "unreadable"
-    if not run.live and not run.folder.is_dir():
+    if run.shards and not run.folder.is_dir():
         found.add("missing", run_id, "LOG names it")
         return None, ""
     return run, ""
 
 
-def _check_files(run: Run, erased: Erased, found: _Found) -> None:
+def _check_files(run: Run, found: _Found) -> None:
     """Check every file of a run against its line in LOG."""
-    expected = {part_path(name, shard): sha256 for shard, parts in run.parts.items() for name, sha256 in parts.items()}
-    texts = {part_path("texts", shard) for shard in run.parts}
-    if other := sorted({*erased.parts} - texts):
-        found.add("changed", "LOG", f"a receipt names {other[0]}, which is no part of texts")
-    before = {path: expected[path] for path in erased.parts if path in expected}
-    for path, sha256 in (expected | erased.parts).items():
-        got = _check_file(run.folder / path, path, found)
-        if got == before.get(path) and got is not None and got != sha256:
-            found.add("changed", path, "texts that a receipt lists as erased still exist: run the erasure again")
-        elif got not in (sha256, None):
-            found.add("changed", path, "its SHA-256 is not the recorded one")
-    _check_shared(run, [run.lineage_sha256], found)
-    for path in files_below(run.folder):
-        if path not in expected and not path.startswith(f"{STAGE}/") and not Path(path).name.startswith(TEMPORARY):
-            found.add("extra", path, "LOG does not name it")
-    ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
-    held = dict(zip(ids, digests, strict=True))
-    for name, one in run.kept.items():
-        if held.get(name) != one["snapshot_digest"]:
-            found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
-
-
-def _check_live(run: Run, found: _Found) -> None:
-    """Check every interactive file against its line in LOG."""
-    for name, one in run.kept.items():
+    for name in run.files:
         path = live_file(run.store.path, name)
-        part = f"{path.parent.name}/{path.name}"
-        if _check_file(path, part, found) not in (one["sha256"], None):
-            found.add("changed", part, "its SHA-256 is not the one in LOG")
-    bodies = [line.body for line in of_kind(run.lines, "live")]
-    _check_shared(run, [body[name] for body in bodies for name in ("inputs_sha256", "lineage_sha256")], found)
+        _expect(path, f"{path.parent.name}/{path.name}", run.kept[name]["sha256"], found)
+    parts = {path: sha256 for shard in run.shards.values() for path, sha256 in shard.items()}
+    for path, sha256 in parts.items():
+        _expect(run.folder / path, path, sha256, found)
+    for name in dict.fromkeys(line.body[name] for line in run.lines for name in _SHARED if name in line.body):
+        _expect(run.store.shared(name), f"shared/{name}", name, found)
+    for path in files_below(run.folder):
+        if path in run.replaced:
+            found.add("changed", path, "texts that a receipt lists as erased still exist: run the erasure again")
+        elif path not in parts and not _is_leftover(run, path):
+            found.add("extra", path, "LOG does not name it")
+    if not found.problems:
+        ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
+        held = dict(zip(ids, digests, strict=True))
+        for name, one in run.kept.items():
+            if held.get(name) != one["snapshot_digest"]:
+                found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
 
 
-def _check_shared(run: Run, names: list[str], found: _Found) -> None:
-    for sha256 in dict.fromkeys(names):
-        if _check_file(run.store.shared(sha256), f"shared/{sha256}", found) not in (sha256, None):
-            found.add("changed", f"shared/{sha256}", "its SHA-256 is not its name")
+def _is_leftover(run: Run, path: str) -> bool:
+    """Whether a writer that was interrupted left a file, rather than someone who adds one."""
+    if path.startswith(f"{STAGE}/") or Path(path).name.startswith(TEMPORARY):
+        return True
+    return is_named_for(path, file_sha256(run.folder / path))
+
+
+def _expect(file: Place, part: str, sha256: str, found: _Found) -> None:
+    if _check_file(file, part, found) not in (sha256, None):
+        found.add("changed", part, "its SHA-256 is not the one in LOG")
 
 
 def _check_file(file: Place, part: str, found: _Found) -> str | None:
@@ -212,24 +203,26 @@ def _unread(error: OSError) -> str:
     return f"it cannot be read ({error.strerror or type(error).__name__})"
 
 
-def _check_contents(run: Run, erased: Erased, found: _Found) -> int:
-    """Check each shard by itself; returns the number of snapshots checked."""
+def _check_contents(run: Run, erased: Mapping[str, set[str]], found: _Found) -> int:
+    """Check each piece by itself; returns the number of snapshots checked."""
     per_run = run.tables(dict.fromkeys(PER_RUN))
-    return sum(_check_shard(run, {**per_run, **tables}, erased, found) for tables in run.shards())
+    return sum(
+        _check_piece(run, {**per_run, **tables}, erased.get(shard, set()), found) for shard, tables in run.in_pieces()
+    )
 
 
-def _check_shard(run: Run, tables: dict[str, pa.Table], erased: Erased, found: _Found) -> int:
+def _check_piece(run: Run, tables: dict[str, pa.Table], erased: set[str], found: _Found) -> int:
     """Check texts, snapshot digests and conservation; returns the number of snapshots."""
     texts = tables.pop("texts")
     for sha256 in changed_texts(texts).to_pylist():
         found.add("changed", f"texts/{sha256}", "the text is not the one that was hashed")
     wanted, present = references(tables), flat(texts["sha256"])
     for sha256 in _without(wanted, present):
-        if sha256 not in erased.texts:
+        if sha256 not in erased:
             found.add("missing", f"texts/{sha256}", "a table refers to it, and no receipt says that it was erased")
     for sha256 in _without(present, wanted):
         found.add("extra", f"texts/{sha256}", "no table refers to it")
-    for sha256 in {*present.to_pylist()} & erased.texts:
+    for sha256 in {*present.to_pylist()} & erased:
         found.add("extra", f"texts/{sha256}", "a receipt says that it was erased")
     snapshots = tables["snapshots"].combine_chunks()
     digests = pa.array(snapshot_digests(tables, run.provenance, flat(snapshots["request_id"])), pa.string())

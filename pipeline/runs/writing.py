@@ -1,9 +1,7 @@
-"""Writes the parts of a shard, and makes the line of a finished run, which names all parts.
+"""Writes the parts of a shard, which its line names: `tables/<table>/<shard>-<random>-<SHA-256>.parquet`, and `texts/...`.
 
-    stage/receipts/<shard>.json       the SHA-256 of each part of a shard, and its number of requests by status
-
-What names parts is written once they are on disk: a receipt after the parts of its shard, the line after all receipts.
-So a shard is done if it has a receipt.
+A name is new each time that a part is written, and says what is in it: so a part that no line names is a leftover, and no
+writer meets another.
 """
 
 from __future__ import annotations
@@ -12,41 +10,61 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
 
-from ..storage.durable import TEMPORARY, sync_all
+from ..storage.durable import sync_all
 from ..storage.file_access import make_folder
 from ..storage.places import Place
-from .files import files_below, parquet_bytes, write_bytes
+from .files import parquet_bytes, write_bytes
 
-STAGE = "stage"
-"""Folder of a run that is being written."""
-INPUTS = "inputs"
-"""The name of the shard with the tables that are the same for all requests."""
 _THREADS = 16
 
 
 def write_parts(folder: Place, shard: str, stored: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Write stored tables as the parts of a shard, durably; returns its receipt. Tables without rows have no part."""
+    """Write stored tables as the parts of a shard, durably; returns what its line says: the SHA-256 of each part by its path
+    in the folder of the run, the number of requests by status, and what `named_lines` have. Tables without rows have no
+    part.
+    """
     filled = {name: table for name, table in stored.items() if table.num_rows}
     largest_first = sorted(filled, key=lambda name: filled[name].nbytes, reverse=True)
-
-    def write(name: str) -> str:
-        file = folder / part_path(name, shard)
-        make_folder(file.parent)
-        return write_bytes(file, parquet_bytes(filled[name]), sync=False)
-
     with ThreadPoolExecutor(_THREADS) as pool:
-        parts = dict(zip(largest_first, pool.map(write, largest_first), strict=True))
-    sync_all([folder / part_path(name, shard) for name in parts], folder)
-    receipt: dict[str, Any] = {"parts": parts, "statuses": {}}
-    if "snapshots" in filled:
-        snapshots = filled["snapshots"]
-        receipt["statuses"] = Counter(snapshots["status"].to_pylist())
-        receipt["named"] = hashlib.sha256(named_lines(snapshots).encode()).hexdigest()
-    return receipt
+        written = list(pool.map(lambda name: _write(folder, shard, name, parquet_bytes(filled[name])), largest_first))
+    sync_all([folder / path for path, _ in written], folder)
+    snapshots = filled["snapshots"]
+    return {
+        "shard": shard,
+        "parts": dict(written),
+        "statuses": Counter(snapshots["status"].to_pylist()),
+        "named": hashlib.sha256(named_lines(snapshots).encode()).hexdigest(),
+    }
+
+
+def write_texts(folder: Place, shard: str, texts: pa.Table) -> tuple[str, str]:
+    """Write the texts of a shard without some, durably; returns path and SHA-256 of the part."""
+    path, sha256 = _write(folder, shard, "texts", parquet_bytes(texts))
+    sync_all([folder / path], folder)
+    return path, sha256
+
+
+def _write(folder: Place, shard: str, name: str, data: memoryview) -> tuple[str, str]:
+    sha256 = hashlib.sha256(data).hexdigest()
+    path = f"{'texts' if name == 'texts' else f'tables/{name}'}/{shard}-{token_hex(4)}-{sha256[:32]}.parquet"
+    make_folder((folder / path).parent)
+    write_bytes(folder / path, data, sync=False)
+    return path, sha256
+
+
+def is_named_for(path: str, sha256: str | None) -> bool:
+    """Whether the name of a part says that it has this content."""
+    return sha256 is not None and path.endswith(f"-{sha256[:32]}.parquet")
+
+
+def table_of(path: str) -> str:
+    """The stored table that a part belongs to, by its path in the folder of the run."""
+    return path.split("/")[-2]
 
 
 def named_lines(snapshots: pa.Table) -> str:
@@ -58,40 +76,3 @@ def named_lines(snapshots: pa.Table) -> str:
 def shard_name(shard: int) -> str:
     """The name of a shard in the order of shards."""
     return f"{shard:05d}"
-
-
-def part_path(name: str, shard: str) -> str:
-    """The path of a shard's part of a table, or of the texts, in the folder of its run."""
-    return f"{'texts' if name == 'texts' else f'tables/{name}'}/part-{shard}.parquet"
-
-
-def manifest(
-    folder: Place,
-    plan: Mapping[str, Any],
-    receipts: Mapping[str, Mapping[str, Any]],
-    provenance: pa.Table,
-) -> dict[str, Any]:
-    """What the line of a finished run says: its plan, provenance and statuses, and the parts of each shard. Parts that a
-    crash left are removed.
-    """
-    statuses: Counter[str] = Counter()
-    for receipt in receipts.values():
-        statuses.update(receipt["statuses"])
-    # Temporary files stay: another compaction may be writing the same part.
-    named = {part_path(name, shard) for shard, receipt in receipts.items() for name in receipt["parts"]}
-    for name in files_below(folder):
-        if name.startswith(("tables/", "texts/")) and name not in named and TEMPORARY not in name:
-            (folder / name).unlink(missing_ok=True)
-    return {
-        **{key: plan[key] for key in ("format", "run_id", "created_at", "settings", "lineage_sha256")},
-        "started_by": plan["settings"].get("principal"),
-        # Not in provenance: the same rows have the same digests whatever the history of their corpus.
-        **({"corpus_head": head} if (head := (plan.get("pin") or {}).get("head")) else {}),
-        "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
-        "snapshots": sum(statuses.values()),
-        "statuses": dict(statuses),
-        "shards": {
-            shard: {key: value for key, value in receipt.items() if key != "statuses"}
-            for shard, receipt in receipts.items()
-        },
-    }

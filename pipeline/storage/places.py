@@ -70,14 +70,6 @@ class ObjectPlace:
         return self._key.rpartition("/")[2]
 
     @property
-    def stem(self) -> str:
-        return PurePosixPath(self.name).stem
-
-    @property
-    def suffix(self) -> str:
-        return PurePosixPath(self.name).suffix
-
-    @property
     def parent(self) -> ObjectPlace:
         return ObjectPlace(self.fs, self.protocol, self._key.rpartition("/")[0])
 
@@ -86,9 +78,6 @@ class ObjectPlace:
 
     def resolve(self) -> ObjectPlace:
         return self
-
-    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Does nothing: a prefix exists if an object is below it."""
 
     def exists(self) -> bool:
         return self.is_file() or self.is_dir()
@@ -106,9 +95,6 @@ class ObjectPlace:
     def read_bytes(self) -> bytes:
         """The content of the object."""
         return self._translated(lambda: self.fs.cat_file(self._key))
-
-    def read_text(self, encoding: str = "utf-8") -> str:
-        return self.read_bytes().decode(encoding)
 
     def open(self, mode: str = "rb") -> io.BytesIO:
         """The content of the object."""
@@ -180,10 +166,6 @@ class ObjectPlace:
             return []
         start = len(self._key) + 1
         return sorted(name[start:] for name in found if name.startswith(f"{self._key}/"))
-
-    def glob(self, pattern: str) -> Iterator[ObjectPlace]:
-        """Objects and prefixes directly below whose name matches."""
-        return (entry for entry in self.iterdir() if PurePosixPath(entry.name).match(pattern))
 
     def read_all(self, names: list[str]) -> list[bytes]:
         """Read many objects below in one call."""

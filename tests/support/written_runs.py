@@ -52,6 +52,12 @@ def file_of(run: Run, number: int) -> Path:
     return Path(str(live_file(run.store.path, [*run.kept][number - 1])))
 
 
+def part_of(run: Run, table: str, shard: str = "00000") -> Path:
+    """The part of a table, or of the texts, of a shard."""
+    (path,) = (path for path in run.shards[shard] if path.split("/")[-2] == table)
+    return Path(str(run.folder / path))
+
+
 def head(store: Runs) -> str:
     """The hash of the last line of the log."""
     return store.log.lines()[-1].hash

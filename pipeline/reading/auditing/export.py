@@ -137,11 +137,12 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
 
 def own_line(run: Any, snapshot_id: str) -> Line | None:
-    """The line that made a snapshot durable: the one with its digest, else the one that names its run's parts."""
+    """The line that made a snapshot durable: the one with its digest, else the one that names the parts of its shard."""
     for line in of_kind(run.lines, "live"):
         if snapshot_id in {one["snapshot_id"] for one in line.body["snapshots"]}:
             return line
-    return next(iter(of_kind(run.lines, "run")), None)
+    lines = of_kind(run.lines, "shard")
+    return next((line for line in lines if line.body["shard"] == run.piece_of(snapshot_id)), None)
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -235,7 +236,7 @@ def _problems(content: _Content) -> Iterator[str]:
         named = {f"{one['snapshot_id']} {one['snapshot_digest']}" for one in own["snapshots"]}
     else:
         named = set((content.named or "").splitlines())
-        if _sha256(content.named or "") not in {shard.get("named") for shard in own["shards"].values()}:
+        if _sha256(content.named or "") != own["named"]:
             yield "Expected the snapshots that the log names, got others - at named"
     if f"{content.snapshot_id} {digest}" not in named:
         yield "Expected the log to name the snapshot with its digest, got another - at line"
@@ -256,7 +257,7 @@ def _own_body(content: _Content) -> Mapping[str, Any]:
         if lines[place]["previous"] != _sha256(content.log[place - 1]):
             raise VerificationError("Expected lines of the log that chain, got another", at=f"log[{place}]")
     body = strict_json(content.line)["body"]
-    if body["kind"] not in ("live", "run") or body["run_id"] != content.run_id:
+    if body["kind"] not in ("live", "shard") or body["run_id"] != content.run_id:
         raise VerificationError(f"Expected the line that names the snapshot of {content.run_id}, got none", at="line")
     return body
 
