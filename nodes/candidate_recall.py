@@ -40,7 +40,7 @@ from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
 from .recall.plugin_recall import recall_by_plugin
 from .recall.recall_entries import Weighed
 from .recall.recall_scope import Int, RecallTables
-from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
+from .recall.recall_selection import VIA, Found, hit_table
 from .recall.vector_recall import recall_vectors
 from .recall.versions import replaced_by
 from .tables import (
@@ -220,8 +220,7 @@ def hits(
 ) -> Hits:
     """The hits of all lanes with their ids, by request, sub-query, lane and rank."""
     table = pa.concat_tables([direct_hits, expansion_hits, graph_hits]).combine_chunks()
-    place = sub_query_order(sub_queries)[integers(table["sub_query"])]
-    order = order_by(place, lane_codes(table)[0], integers(table["rank"]))
+    order = order_by(integers(table["sub_query"]), lane_codes(table)[0], integers(table["rank"]))
     found = gathered_columns(table, LANE_HITS.columns, order)
     return HITS.build(
         {

@@ -234,35 +234,11 @@ class RowIndex:
         )
 
 
-_DIGITS = 12
-_CODES = np.full(256, 32, dtype=np.uint8)
-_CODES[np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", np.uint8)] = np.arange(32)
-"""The value of each base32hex character; 32 = any other character."""
-
-
 def id_ranks(ids: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
-    """The rank of each id among the sorted ids, from 0.
-
-    Sorts by the first 60 bits; if two of those are equal, or an id is not base32hex of that length, by whole ids.
-    """
-    whole = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    order = _order_of_heads(whole)
-    if order is None:
-        order = pc.array_sort_indices(whole).to_numpy()
-    rank = np.empty(len(whole), dtype=np.int64)
-    rank[order] = np.arange(len(whole))
+    """The rank of each id among the sorted ids, from 0."""
+    rank = np.empty(len(ids), dtype=np.int64)
+    rank[pc.array_sort_indices(flat(ids)).to_numpy()] = np.arange(len(ids))
     return rank
-
-
-def _order_of_heads(ids: pa.Array) -> NDArray[np.int64] | None:
-    """The order of ids by their first 60 bits; None if these are not unique."""
-    heads = np.asarray(pc.utf8_slice_codeunits(ids, 0, _DIGITS)).astype(f"S{_DIGITS}")
-    codes = _CODES[heads.view(np.uint8).reshape(len(heads), _DIGITS)]
-    if (codes == 32).any():
-        return None
-    numbers = (codes.astype(np.uint64) << np.arange(55, -1, -5, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
-    order = numbers.argsort(kind="stable")
-    return None if (numbers[order[1:]] == numbers[order[:-1]]).any() else order
 
 
 def micros(column: pa.ChunkedArray | pa.Array, null: int) -> NDArray[np.int64]:

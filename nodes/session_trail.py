@@ -49,7 +49,7 @@ def session_events(
     session, asked = (positions(table["session_id"], sessions) for table in (evidence, contracts))
     events = np.flatnonzero(session >= 0)
     events = events[among(gathered(evidence["evidence_kind"], events), OBSERVED)]
-    group = integers(row_groups["scope_group"])[positions(contracts["request_id"], row_groups["request_id"])]
+    group = integers(row_groups["scope_group"])
     reached = rows_of_groups(reachable)
     clock, requests, rows = clocks(contracts), list[int](), list[int]()
     for number in np.flatnonzero((asked >= 0) & (group >= 0)).tolist():

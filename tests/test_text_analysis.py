@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,9 @@ def terms(text: str | None, analyzer: str = "code/1") -> list[str]:
 
 def analyzed(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> list[list[str]]:
     kinds = pa.array([{"code/1": "code", "prose/1": "doc"}[analyzer]] * len(texts), pa.string())
-    return terms_by_kind(texts, kinds).to_lists().to_pylist()
+    found = terms_by_kind(texts, kinds)
+    words = found.vocabulary.take(pa.array(found.codes)).to_pylist()
+    return [words[low:high] for low, high in pairwise(found.starts.tolist())]
 
 
 @pytest.mark.parametrize(

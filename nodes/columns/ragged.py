@@ -80,10 +80,6 @@ class Ragged:
         """Every string replaced by `strings(string)`, called once per distinct string."""
         return self.then(Ragged.of_lists(map(strings, self.vocabulary.to_pylist())))
 
-    def to_lists(self) -> pa.ListArray:
-        """The same as list<string>, one list per row."""
-        return pa.ListArray.from_arrays(pa.array(self.starts, pa.int32()), self.vocabulary.take(pa.array(self.codes)))
-
 
 def distinct(arrays: Sequence[pa.Array]) -> tuple[pa.Array, NDArray[np.int64]]:
     """The distinct strings of some arrays (at least one) in order of first use, and the code of every string."""

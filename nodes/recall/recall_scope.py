@@ -99,8 +99,7 @@ class RecallTables:
     @cached_property
     def group(self) -> Int:
         """The row group of each contract row, -1 where denied."""
-        at = positions(self.contracts["request_id"], self.row_groups["request_id"])
-        return np.where(at >= 0, integers(self.row_groups["scope_group"])[np.maximum(at, 0)] if len(at) else -1, -1)
+        return integers(self.row_groups["scope_group"])
 
     @cached_property
     def clock(self) -> tuple[ContractClock, Int]:
@@ -110,14 +109,7 @@ class RecallTables:
     @cached_property
     def statistics(self) -> tuple[Int, Int]:
         """N and total length of A(r), per contract row; 0 where the request has none."""
-        at = positions(self.contracts["request_id"], self.admissible["request_id"])
-        known = at >= 0
-        out = []
-        for name in ("rows", "total_length"):
-            values = np.zeros(len(at), dtype=np.int64)
-            values[known] = integers(self.admissible[name])[at[known]]
-            out.append(values)
-        return out[0], out[1]
+        return integers(self.admissible["rows"]), integers(self.admissible["total_length"])
 
     @cached_property
     def lane_k(self) -> Int:

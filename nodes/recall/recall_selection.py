@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..columns.keys import constants, distinct_numbers, first_of_runs, order_by, rank_within
 from ..tables import LANE_HITS
@@ -110,26 +109,17 @@ def hit_table(tables: RecallTables, lane: str, found: Found, via: pa.Array | Non
     """
     if not len(found.sub):
         return LANE_HITS.empty()
-    place = sub_query_order(tables.sub_queries)[found.sub]
     ids = tables.row_index.id_rank[found.row]
-    order = order_by(place, found.withheld, -found.score, ids)
+    order = order_by(found.sub, found.withheld, -found.score, ids)
     links = found.via[order]
     return LANE_HITS.build(
         {
             "sub_query": found.sub[order],
             "lane": pa.repeat(pa.scalar(lane), len(order)),
             "row": found.row[order],
-            "rank": (rank_within(place[order]) + 1).astype(np.int32),
+            "rank": (rank_within(found.sub[order]) + 1).astype(np.int32),
             "score": found.score[order],
             "withheld": found.withheld[order],
             "via": constants(VIA).take(pa.array(links, mask=links < 0)) if via is None else via.take(pa.array(order)),
         }
     )
-
-
-def sub_query_order(sub_queries: pa.Table) -> Int:
-    """The place of each sub-query in the order of HITS: by request id, then sub-query id."""
-    place = np.empty(sub_queries.num_rows, dtype=np.int64)
-    keys = [("request_id", "ascending"), ("sub_query_id", "ascending")]
-    place[pc.sort_indices(sub_queries, sort_keys=keys).to_numpy()] = np.arange(len(place))
-    return place

@@ -27,7 +27,7 @@ LANE_HITS = table(
 HITS = table(
     "hits",
     key=("request_id", "sub_query_id", "lane", "evidence_id"),
-    order=("request_id", "sub_query_id", "lane", "rank"),
+    order=("request_id", "sub_query", "lane", "rank"),
     doc="Rows the lanes recalled, best first within a lane.",
     request_id=string("the request", digest=False),
     sub_query_id=string("the sub-query that asked"),

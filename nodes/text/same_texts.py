@@ -2,8 +2,8 @@
 
 Reads texts of rows. Gives a number per request and text, equal where the texts are.
 
-Note: texts are split into words only where the checksums of their letters and digits are equal, so the comparison is
-cheap where no texts are alike.
+Note: texts are split into words only where their letters and digits are equal, so the comparison is cheap where no
+texts are alike.
 """
 
 from __future__ import annotations
@@ -13,20 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import distinct_numbers, first_of_runs, flat, gathered, order_by, run_lengths
-from ..columns.ragged import slabs
+from ..columns.keys import distinct_numbers, flat, gathered
 from .role_words import words_apart
 
 __all__ = ["alike", "numbers_of"]
 
-BYTES_AT_ONCE = 1 << 18
-"""Bytes whose checksums are computed at once: their temporary arrays stay in the processor's cache."""
-
-_WEIGHT = np.zeros(256, dtype=np.uint32)
-for _first, _last in ("09", "az"):
-    _WEIGHT[ord(_first) : ord(_last) + 1] = np.arange(ord(_first), ord(_last) + 1) * 2_654_435_761 % (1 << 31)
-_WEIGHT[ord("A") : ord("Z") + 1] = _WEIGHT[ord("a") : ord("z") + 1]
+_LOWER = bytes(range(256)).lower()
+"""With `_OTHERS`, the letters and digits of ASCII in lower case: equal for texts of equal words, and quickly compared."""
+_OTHERS = bytes(code for code in range(256) if not (code < 128 and chr(code).isalnum()))
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -46,41 +40,18 @@ def numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
 def alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
     """A number per request and text, ignoring case, punctuation and spacing; words and digits still distinguish texts.
 
-    Rows not in `among` are not compared and have -1. Texts are compared only where their ASCII letters and digits have
-    the same checksum, which few have by chance.
+    Rows not in `among` are not compared and have -1.
     """
     number = np.full(len(row), -1, dtype=np.int64)
-    owner, row = owner[among], row[among]
-    rows, inverse = distinct_numbers(row)
-    distinct = gathered(texts, rows)
-    sums = _checksums(distinct)[inverse]
-    order = order_by(owner, sums)
-    starts = first_of_runs(owner[order], sums[order])
-    lengths = run_lengths(starts, len(order))
-    shared = np.empty(len(order), dtype=bool)
-    shared[order] = (lengths > 1).repeat(lengths)
-    if not shared.any():
-        number[among] = np.arange(len(row))
-        return number
-    needed = np.unique(inverse[shared])
-    plain = pc.utf8_lower(distinct.take(pa.array(needed)))
-    words = words_apart(plain)
-    # A text of punctuation only has no words to compare.
-    words = pc.if_else(pc.equal(words, ""), plain, words).dictionary_encode()
-    code = np.full(len(distinct), -1, dtype=np.int64)
-    code[needed] = np.asarray(words.indices)
-    alone = np.where(shared, -1, np.arange(len(row)))
-    number[among] = numbers_of(owner, pa.array(code[inverse]), pa.array(alone))
+    rows, inverse = distinct_numbers(row[among])
+    letters = [text.encode().translate(_LOWER, _OTHERS) for text in gathered(texts, rows).to_pylist()]
+    number[among] = numbers_of(owner[among], pa.array(letters, pa.large_binary()).take(pa.array(inverse)))
+    shared = among & (np.bincount(number[among], minlength=len(row))[number] > 1)
+    if shared.any():
+        rows, inverse = distinct_numbers(row[shared])
+        plain = pc.utf8_lower(gathered(texts, rows))
+        words = words_apart(plain)
+        # A text of punctuation only has no words to compare.
+        words = pc.if_else(pc.equal(words, ""), plain, words).take(pa.array(inverse))
+        number[shared] = len(row) + numbers_of(owner[shared], words)
     return number
-
-
-def _checksums(texts: pa.Array) -> Int:
-    """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, ignoring case."""
-    offsets, data = offsets_and_bytes(texts)
-    sums = np.empty(len(texts), dtype=np.int64)
-    for low, high in slabs(np.diff(offsets), BYTES_AT_ONCE):
-        starts = offsets[low : high + 1] - offsets[low]
-        total = np.zeros(starts[-1] + 1, dtype=np.uint32)
-        _WEIGHT[data[offsets[low] : offsets[high]]].cumsum(dtype=np.uint32, out=total[1:])
-        sums[low:high] = total[starts[1:]] - total[starts[:-1]]
-    return sums

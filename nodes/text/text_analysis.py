@@ -66,11 +66,8 @@ def index_text(evidence: pa.Table | Mapping[str, pa.Array], columns: Sequence[st
     return pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()), null_handling="skip")
 
 
-def analyzer_for(evidence_kind: str | None, language: str | None = None) -> str:
-    """The analyzer of a row: `code/1` for code, logs and tool output, else `prose/1`.
-
-    `language` does not matter yet: Snowball's English stemmer is used for every alphabet.
-    """
+def analyzer_for(evidence_kind: str | None) -> str:
+    """The analyzer of a row: `code/1` for code, logs and tool output, else `prose/1`; the stemmer is always English."""
     return "code/1" if evidence_kind in _CODE_KINDS else "prose/1"
 
 

@@ -29,14 +29,13 @@ from scoped_retrieval.nodes.recall import (
     turns,
     vector_recall,
 )
-from scoped_retrieval.nodes.text import same_texts
 from scoped_retrieval.nodes.walls import time_gates
 from worlds import Row, World, foreign_rows, worlds
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
-    "BYTES_AT_ONCE": (64, (byte_runs, same_texts)),
+    "BYTES_AT_ONCE": (64, (byte_runs,)),
     "CELLS": (64, (pair_scores, posting_recall, vector_recall)),
     "FLAGS": (64, (vector_recall,)),
     "MANY": (0, (digests,)),
