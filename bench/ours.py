@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.nodes import candidate_recall
+from scoped_retrieval.nodes.frames import posting_keys
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.recall_scope import RecallTables
@@ -73,16 +74,15 @@ class Scoped:
 
     def terms_batch(self, queries: Sequence[Sequence[str]]) -> dict[str, Any]:
         """The plan of a batch: query `i` looks up its terms, each as often as the query has it."""
-        ids, terms, weights = [], [], []
-        for name, query in zip(self._ids.to_pylist(), queries, strict=False):
+        subs, terms, weights = [], [], []
+        for number, query in enumerate(queries):
             for term in sorted(set(query)):
-                ids.append(name)
+                subs.append(number)
                 terms.append(term)
                 weights.append(float(query.count(term)))
         table = QUERY_TERMS.build(
-            {"request_id": ids, "sub_query_id": ["q1"] * len(ids), "field": ["text"] * len(ids), "term": terms,
-             "weight": weights}
-        )  # fmt: skip
+            {"sub_query": subs, "field": ["text"] * len(subs), "term": posting_keys("text", terms), "weight": weights}
+        )
         return {"sub_queries": self._sub_queries(len(queries), "lexical"), "query_terms": table}
 
     def lexical(self, batch: Mapping[str, Any]) -> Found:

@@ -34,11 +34,11 @@ from .recall.candidate_merge import (
     merged_order,
 )
 from .recall.expansion_recall import recall_expansion
-from .recall.file_recall import FileRecall, recall_files
+from .recall.file_recall import NO_FILES, FileRecall, recall_files
 from .recall.graph_recall import recall_graph
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
 from .recall.plugin_recall import recall_by_plugin
-from .recall.recall_entries import Weighed
+from .recall.recall_entries import NO_LEXICAL, LexicalRecall
 from .recall.recall_scope import Int, RecallTables
 from .recall.recall_selection import VIA, Found, hit_table
 from .recall.vector_recall import recall_vectors
@@ -86,14 +86,15 @@ def recall_tables(
     )
 
 
-def lexical_recall(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> Weighed:
-    """The rows with the best BM25 per sub-query, and the weight of each term; df, N and avgdl are those of A(r)."""
+def lexical_recall(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> LexicalRecall:
+    """The rows with the best BM25, by sub-query and rank, and the weight of each term; df, N and avgdl are those of A(r)."""
     if "lexical" not in lanes:
-        return Weighed.concat([])
-    return recall_terms(recall_tables, postings, "lexical", bm25)
+        return NO_LEXICAL
+    found = recall_terms(recall_tables, postings, "lexical", bm25)
+    return LexicalRecall(hit_table(recall_tables, "lexical", found.found), found.weights)
 
 
-def match_terms(recall_tables: RecallTables, lexical_recall: Weighed) -> MatchTerms:
+def match_terms(recall_tables: RecallTables, lexical_recall: LexicalRecall) -> MatchTerms:
     """The search terms of each request, by request and term; the weight is the greatest among its sub-queries."""
     weights = lexical_recall.weights
     request = recall_tables.sub_request[weights.sub]
@@ -108,11 +109,6 @@ def match_terms(recall_tables: RecallTables, lexical_recall: Weighed) -> MatchTe
             "weight": weights.weight[order],
         }
     ).sort_by([(name, "ascending") for name in MATCH_TERMS.order])
-
-
-def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> LaneHits:
-    """The rows with the best BM25, by sub-query and rank."""
-    return hit_table(recall_tables, "lexical", lexical_recall.found)
 
 
 def exact_hits(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> LaneHits:
@@ -131,19 +127,16 @@ def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingInde
 def file_recall(
     lanes: tuple,
     recall_tables: RecallTables,
-    lexical_recall: Weighed,
+    lexical_recall: LexicalRecall,
     bm25: Bm25,
     postings: PostingIndex,
 ) -> FileRecall:
-    """The best chunks of the code files that match best as a whole, and the scores of those files."""
+    """The best chunks of the code files that match best as a whole, by sub-query and rank, and the scores of those files;
+    all chunks of a file have the same score.
+    """
     if "file" not in lanes:
-        return FileRecall.concat([])
+        return NO_FILES
     return recall_files(recall_tables, postings, lexical_recall.weights, bm25)
-
-
-def file_hits(recall_tables: RecallTables, file_recall: FileRecall) -> LaneHits:
-    """The best chunks of the best files, by sub-query and rank; all chunks of a file have the same score."""
-    return hit_table(recall_tables, "file", file_recall.found)
 
 
 def semantic_hits(
@@ -167,16 +160,17 @@ def plugin_hits(recall_tables: RecallTables, plugins: Plugins = NO_PLUGINS) -> L
 
 
 def direct_hits(
-    lexical_hits: LaneHits,
+    lexical_recall: LexicalRecall,
     semantic_hits: LaneHits,
     symbol_hits: LaneHits,
-    file_hits: LaneHits,
+    file_recall: FileRecall,
     recent_hits: LaneHits,
     exact_hits: LaneHits,
     plugin_hits: LaneHits,
 ) -> LaneHits:
     """The hits of the lanes that depend on queries alone, lane after lane: the seeds of expansion and graph walks."""
-    return pa.concat_tables([lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits, plugin_hits])
+    lanes = semantic_hits, symbol_hits, file_recall.hits, recent_hits, exact_hits, plugin_hits
+    return pa.concat_tables([lexical_recall.hits, *lanes])
 
 
 def expansion_hits(

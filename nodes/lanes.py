@@ -1,7 +1,7 @@
 """The lanes: every way of finding rows, by name and in the order of their nodes.
 
 `LANES` is the only list; settings, vocabulary, driver and tables read it. A built-in lane is an entry here and a node
-`NAME_hits` in `candidate_recall`. A plugin lane is a `Lane` with its own `recall`, see `docs/how-to/extend.md`.
+`NAME_hits` in `candidate_recall`, `NAME_recall` if it gives more than hits. A plugin lane is a `Lane` with its own `recall`, see `docs/how-to/extend.md`.
 
 Note: this module imports nothing from the data stack, because every command reads the settings.
 """

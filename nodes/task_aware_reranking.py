@@ -39,7 +39,7 @@ from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25
 from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scores
-from .recall.recall_entries import Weighed
+from .recall.recall_entries import LexicalRecall
 from .recall.recall_scope import RecallTables
 from .recall.turn_scores import turn_scores
 from .recall.vector_recall import vector_of_sub
@@ -95,7 +95,7 @@ Int = NDArray[np.int64]
 
 def lane_scores(
     pool: Pool,
-    lexical_recall: Weighed,
+    lexical_recall: LexicalRecall,
     recall_tables: RecallTables,
     placements: Placements,
     postings: PostingIndex,

@@ -11,11 +11,11 @@ to no file and cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.keys import gathered_columns, order_by, ordered_codes, rank_within
@@ -23,6 +23,7 @@ from ..columns.numbers import quantise, share_of
 from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
 from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, is_source
+from ..tables import LANE_HITS
 from .bm25 import Bm25
 from .group_scores import Groups, OfGroups, of_groups
 from .lane_recall import entries_of
@@ -30,7 +31,7 @@ from .pair_scores import Pairs, lexical_scores
 from .posting_recall import best_rows
 from .recall_entries import TermWeights
 from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
-from .recall_selection import Found
+from .recall_selection import Found, hit_table
 
 BM25 = Bm25(k1=4.0, b=0.6)
 """A file repeats its terms far more often than a chunk does: they saturate later."""
@@ -41,24 +42,17 @@ TELLING = 24
 
 
 class FileRecall(NamedTuple):
-    """The hits of the lane; for each request's best files, one row each and their share of the maximum BM25."""
+    """The hits of the lane, as LANE_HITS; for each request's best files, one row each and their share of the maximum BM25."""
 
-    found: Found
+    hits: pa.Table
     request: Int
     """Contract row, ascending."""
     row: Int
     """A frame row that identifies the file; the row itself may be inadmissible."""
     share: Float
 
-    @classmethod
-    def concat(cls, parts: Sequence[FileRecall]) -> FileRecall:
-        """Concatenates several, by request."""
-        none = np.empty(0, dtype=np.int64)
-        request = np.concatenate([none, *(part.request for part in parts)])
-        row = np.concatenate([none, *(part.row for part in parts)])
-        share = np.concatenate([np.empty(0), *(part.share for part in parts)])
-        order = request.argsort(kind="stable")
-        return cls(Found.concat([part.found for part in parts]), request[order], row[order], share[order])
+
+NO_FILES = FileRecall(LANE_HITS.empty(), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 class ScopeFiles(NamedTuple):
@@ -97,7 +91,12 @@ def recall_files(tables: RecallTables, postings: PostingIndex, weights: TermWeig
         rooted = replace(entries, weight=np.sqrt(entries.weight))
         scored = of_groups(scope, files.groups, postings, rooted, BM25)
         parts += [_best(scope, files, part, postings, weights, bm25) for part in scored]
-    return FileRecall.concat(parts)
+    if not parts:
+        return NO_FILES
+    found, *best = zip(*parts, strict=True)
+    request, row, share = map(np.concatenate, best)
+    order = request.argsort(kind="stable")
+    return FileRecall(hit_table(tables, "file", Found.concat(found)), request[order], row[order], share[order])
 
 
 def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
@@ -139,8 +138,10 @@ def _files_of(scope: ScopeGroup) -> ScopeFiles | None:
 
 def _best(
     scope: ScopeGroup, files: ScopeFiles, part: OfGroups, postings: PostingIndex, weights: TermWeights, bm25: Bm25
-) -> FileRecall:
-    """The best source files of some sub-queries, and the best chunks of the first of them."""
+) -> tuple[Found, Int, Int, Float]:
+    """The best chunks of the first of the best source files of some sub-queries; and of all of these the request, a row and
+    the share, as in `FileRecall`.
+    """
     lane_k = scope.tables.lane_k[scope.sub[part.asked.subs]]
     gate = np.zeros(len(lane_k), dtype=np.int64)
     sub, file, score = best_rows(part.keys, part.asked, files.source[None], gate, lane_k, files.name)
@@ -151,7 +152,7 @@ def _best(
     near = rank_within(sub) < -(-lane_k[sub] // CHUNKS)
     asked = part.asked.subs[sub]
     found = _chunks(scope, files, part.asked.open[0], asked[near], file[near], share[near], postings, weights, bm25)
-    return FileRecall(found, scope.request[asked], scope.rows[files.first(file)], share)
+    return found, scope.request[asked], scope.rows[files.first(file)], share
 
 
 def _chunks(

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from ..tables import LANE_HITS
 from .recall_scope import Bool, Float, Int
 from .recall_selection import Found
 
@@ -64,8 +66,18 @@ class TermWeights:
         )
 
 
+class LexicalRecall(NamedTuple):
+    """The hits of the lexical lane, as LANE_HITS, and the weights of its terms."""
+
+    hits: pa.Table
+    weights: TermWeights
+
+
+NO_LEXICAL = LexicalRecall(LANE_HITS.empty(), TermWeights.concat([]))
+
+
 class Weighed(NamedTuple):
-    """The hits of a lane, and the weights of its terms."""
+    """The rows that a lane found, and the weights of its terms."""
 
     found: Found
     weights: TermWeights

@@ -38,7 +38,7 @@ from ...nodes.blocks.token_counting import Counters
 from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import InputError
 from ...nodes.recall.candidate_merge import Fusion
-from ...nodes.recall.file_recall import FileRecall
+from ...nodes.recall.file_recall import NO_FILES
 from ...nodes.tables import (
     CANDIDATES,
     CAPTURES,
@@ -469,7 +469,7 @@ class _Tail:
             "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
             "cross_encoder": PairScores(None),
         }  # fmt: skip
-        found: dict[str, Any] = {"file_recall": FileRecall.concat([])}
+        found: dict[str, Any] = {"file_recall": NO_FILES}
         known = {**self.planned, **found, "hits": HITS.empty(), "candidates": self._candidates}
         if not {*wanted} <= {"verdicts"}:
             admitted = pc.is_in(

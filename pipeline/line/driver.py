@@ -27,8 +27,8 @@ from ...nodes.errors import ScopedRetrievalError
 from ...nodes.lanes import LANE_NAMES as LANES
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.recall.bm25 import Bm25
-from ...nodes.recall.file_recall import FileRecall
-from ...nodes.recall.recall_entries import Weighed
+from ...nodes.recall.file_recall import NO_FILES
+from ...nodes.recall.recall_entries import NO_LEXICAL
 from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..corpus import Corpus, CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER, PairScores
@@ -63,6 +63,10 @@ them."""
 
 PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
 """Nodes that need no vectors: they determine the texts to encode."""
+
+_NOTHING: dict[str, dict[str, Any]] = {lane: {f"{lane}_hits": LANE_HITS.empty()} for lane in LANES}
+_NOTHING |= {"lexical": {"lexical_recall": NO_LEXICAL}, "file": {"file_recall": NO_FILES}}
+"""The node of each lane, and what it gives where the lane is left out."""
 
 ENCODING, RESCORING = "query_vectors", "score_terms"
 """The input that is computed between nodes, and the node that asks a model: their times are reported apart."""
@@ -209,9 +213,7 @@ def _execute(
     inputs["lane_states"] = lane_states(
         planned["contracts"], planned["admissible"], line.lanes, line.lanes_off, broken, lost, naming
     )
-    overrides = planned | {f"{lane}_hits": LANE_HITS.empty() for lane in broken if lane in LANES}
-    overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
-    overrides |= {"file_recall": FileRecall.concat([])} if "file" in broken else {}
+    overrides = planned | {name: nothing for lane in broken for name, nothing in _NOTHING.get(lane, {}).items()}
     if CROSS_ENCODER in broken:
         inputs["cross_encoder"] = PairScores(None)
     wanted: list[Any] = [name for name in outputs() if name not in planned]

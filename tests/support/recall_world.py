@@ -275,7 +275,10 @@ def line(
     given |= {"role_policies": ROLE_POLICIES.empty(), "role_rules": ROLE_RULES.empty()}
     given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
     given |= {"session_texts": SESSION_TEXTS.empty()} | inputs
-    out = _driver().execute([*(nodes or ("hits", "candidates")), "sub_queries"], inputs=given)
+    lanes_of = {name: name.replace("_hits", "_recall") for name in nodes if name in ("lexical_hits", "file_hits")}
+    wanted = [lanes_of.get(name, name) for name in nodes or ("hits", "candidates")]
+    out = _driver().execute([*dict.fromkeys(wanted), "sub_queries"], inputs=given)
+    out |= {name: out[node].hits for name, node in lanes_of.items()}
     out |= {name: _named(world, out["sub_queries"], table) for name, table in out.items() if name.endswith("_hits")}
     declared = {"sub_queries": SUB_QUERIES, "query_terms": QUERY_TERMS}
     for name, table in out.items():

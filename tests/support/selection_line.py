@@ -22,9 +22,8 @@ from scoped_retrieval.nodes import (
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.plugins import NO_PLUGINS
 from scoped_retrieval.nodes.recall.file_recall import FileRecall
-from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.score_terms import TERMS
-from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.nodes.tables import LANE_HITS, TABLES
 from scoped_retrieval.pipeline.config.policies.roles import NO_ROLES, Roles
 from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores
 
@@ -194,7 +193,7 @@ def line(
         ),
     }
     request, row, share = (np.array(part) for part in zip(*files, strict=True)) if files else (np.empty(0, int),) * 3
-    return Line(tables, counters or Counters(), FileRecall(Found.concat([]), request, row, share))
+    return Line(tables, counters or Counters(), FileRecall(LANE_HITS.empty(), request, row, share))
 
 
 def _lane_scores(candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
