@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import partial
 from itertools import accumulate
 from operator import sub
 from typing import Any, NamedTuple
@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
-from .columns.kept import OfTable, Recent
-from .columns.keys import flat, gathered, integers, rows_of_runs
+from .columns.kept import OfTable
+from .columns.keys import distinct_rows, flat, gathered, integers, rows_of_runs
 from .columns.ragged import expand_ranges, starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, VectorIndex, micros
 from .plugins import NO_PLUGINS, Plugins
-from .scope.selectors import selected_pairs, source_pairs
+from .scope.selectors import SourcePairs, selected_pairs, source_pairs
 from .tables import (
     ADMISSIBLE,
     FILTER_LADDER,
@@ -45,17 +45,15 @@ from .tables import (
     ScopeGroups,
     Segments,
 )
-from .walls.first_wall import CONTRACT_COLUMNS, SegmentColumns, columns_of_frame, first_stops, rows_of_groups
+from .walls.first_wall import CONTRACT_COLUMNS, SegmentColumns, columns_of_frame, first_stops
 from .walls.gates import GATES, NUMBER
-from .walls.time_gates import Moments, time_codes
+from .walls.time_gates import GroupRows, Moment, distinct_clocks, rows_of_groups, time_codes
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _CLOCK = {"as_of": OPEN_START, "window_start": OPEN_START, "window_end": OPEN_END}
 """The instants of a contract, and what null counts as."""
-MOMENTS = 16
-"""Moments of a row group that are kept: requests of one instant follow one another."""
-
 Codes = NDArray[np.int8]
+Int = NDArray[np.int64]
 
 
 def row_groups(
@@ -176,29 +174,26 @@ def _reached(stops: Sequence[tuple[int, Codes]], plugins: Plugins) -> Sequence[N
     return rows[passed], codes[passed], len(codes) - starts_of(stopped)
 
 
-class _Moment:
-    """What a row group shows at an instant."""
+class _Shown:
+    """A(r): what a row group shows at a moment."""
 
-    def __init__(self, scope: _Visible, codes: Codes) -> None:
-        self._scope, self._passed = scope, codes == 0
-        self.rows = int(np.count_nonzero(self._passed))
-        self.length = int(scope.length[self._passed].sum())
+    def __init__(self, group: GroupRows, moment: Moment, evidence: pa.Table, index: RowIndex) -> None:
+        by_id, lines, sources = group.once("shown", lambda: _by_id(group, evidence, index))
+        codes = moment.stops[by_id]
+        passed = codes == 0
+        self._rows = group.rows[by_id[passed]]
+        self.rows, self.length = len(self._rows), int(index.length[self._rows].sum())
         self._encoded: int | None = None
-        _, data = offsets_and_bytes(scope.lines.filter(pa.array(self._passed)))
+        _, data = offsets_and_bytes(lines.filter(pa.array(passed)))
         self.digest = hashlib.sha256(data.data).hexdigest()
         self.stopped: list[int] = np.bincount(codes, minlength=len(GATES) + 1)[_TIME].tolist()
-
-    @cached_property
-    def _sources(self) -> Any:
-        """The distinct sources."""
-        used = pa.array(np.unique(self._scope.sources.codes[self._passed]))
-        return source_pairs(*(column.take(used) for column in self._scope.sources[1:]))
+        used = pa.array(np.unique(sources.codes[passed]))
+        self._sources = source_pairs(*(column.take(used) for column in sources[1:]))
 
     def encoded(self, vectors: VectorIndex | None) -> int:
         """The number of rows that have a vector, counted once: a frame has the same vectors in every call."""
         if self._encoded is None:
-            shown = self._scope.rows[self._passed]
-            self._encoded = 0 if vectors is None else int(np.count_nonzero(vectors.encoded(shown)))
+            self._encoded = 0 if vectors is None else int(np.count_nonzero(vectors.encoded(self._rows)))
         return self._encoded
 
     def unmatched(self, selectors: Sequence[str] | None) -> list[str]:
@@ -206,54 +201,30 @@ class _Moment:
         return [one for one in selectors or () if not selected_pairs([one], self._sources).any()]
 
 
-class _Visible:
-    """The rows of a row group that every gate but time admits, by id."""
-
-    def __init__(self, rows: NDArray[np.int64], withheld: int, evidence: pa.Table, row_index: RowIndex) -> None:
-        rows = rows[np.argsort(row_index.id_rank[rows])]
-        self.rows, self._index, self.length = rows, row_index, row_index.length[rows]
-        self.reached = len(rows) + withheld
-        self.lines = _lines(gathered(evidence["evidence_id"], rows))
-        self.sources = source_pairs(*(gathered(evidence[name], rows) for name in ("origin_class", "source_id")))
-        self._moments, self._kept = Moments(rows, row_index), Recent[_Moment](MOMENTS)
-
-    def at(self, as_of: int, start: int, end: int, history: bool) -> _Moment:
-        """What passes under a clock; with `history`, superseded and deleted text passes, too."""
-
-        clock = np.array([[as_of], [start], [end]])
-
-        def judge() -> _Moment:
-            return _Moment(self, time_codes(self._index, self.rows, as_of, start, end, history)[0])
-
-        return self._kept.get((self._moments.at(clock).tobytes(), history), judge)
+def _by_id(group: GroupRows, evidence: pa.Table, index: RowIndex) -> tuple[Int, pa.Array, SourcePairs]:
+    """The places of the rows of a group that no visibility gate withholds, by id; their ids as lines, and their sources."""
+    place = (~group.withheld).nonzero()[0]
+    place = place[np.argsort(index.id_rank[group.rows[place]])]
+    rows = group.rows[place]
+    sources = source_pairs(*(gathered(evidence[name], rows) for name in ("origin_class", "source_id")))
+    return place, _lines(gathered(evidence["evidence_id"], rows)), sources
 
 
-@OfTable
-def _visible(reachable: pa.Table, evidence: pa.Table, row_index: RowIndex) -> dict[int, _Visible]:
-    """The scope of each row group; -1 is empty."""
-    found = {-1: _Visible(np.empty(0, np.int64), 0, evidence, row_index)}
-    for number, (rows, withheld) in enumerate(rows_of_groups(reachable)):
-        shown = rows[~withheld]
-        found[number] = _Visible(shown, len(rows) - len(shown), evidence, row_index)
-    return found
-
-
-def _moments(
+def _shown(
     contracts: pa.Table, row_groups: pa.Table, reachable: pa.Table, evidence: pa.Table, row_index: RowIndex
-) -> list[tuple[int, int, _Moment]]:
+) -> list[tuple[int, int, _Shown]]:
     """The row group of each request, the rows that it reaches, and what it shows at the request's instant."""
-    visible = _visible(reachable, evidence, row_index)
-    clock = (micros(contracts[name], null).tolist() for name, null in _CLOCK.items())
-    known: dict[tuple[Any, ...], _Moment] = {}
-    found = []
-    for one in zip(
-        row_groups["scope_group"].to_pylist(), *clock, contracts["include_deleted"].to_pylist(), strict=True
-    ):
-        scope = visible[one[0]]
-        if one not in known:
-            known[one] = scope.at(*one[1:])
-        found.append((one[0], scope.reached, known[one]))
-    return found
+    nothing = GroupRows(np.empty(0, dtype=np.int64), np.empty(0, dtype=bool))
+    groups, (clock, of_request) = [*rows_of_groups(reachable), nothing], distinct_clocks(contracts)
+    number = integers(row_groups["scope_group"])
+    first, which = distinct_rows(number, of_request)
+    known = []
+    for at in first.tolist():
+        group = groups[number[at]]
+        (moment,) = group.at(row_index, clock.some(of_request[[at]]))
+        shown = moment.once("shown", partial(_Shown, group, moment, evidence, row_index))
+        known.append((int(number[at]), len(group.rows), shown))
+    return [known[one] for one in which.tolist()]
 
 
 def admissible(
@@ -268,7 +239,7 @@ def admissible(
 
     `row_digest` covers the full ids in order, each followed by a line feed.
     """
-    found = _moments(contracts, row_groups, reachable, evidence, row_index)
+    found = _shown(contracts, row_groups, reachable, evidence, row_index)
     selectors = zip(found, contracts["allowed_sources"].to_pylist(), strict=True)
     return ADMISSIBLE.build(
         {
@@ -296,7 +267,7 @@ def filter_ladder(
     """Rows considered and admitted by every gate, by request id and gate order; a denied request has no ladder."""
     gates, left = plugins.order.gates, reachable["left"].to_pylist()
     considered, admitted, of_request = list[int](), list[int](), list[int]()
-    for at, (group, _, moment) in enumerate(_moments(contracts, row_groups, reachable, evidence, row_index)):
+    for at, (group, _, moment) in enumerate(_shown(contracts, row_groups, reachable, evidence, row_index)):
         if group < 0:
             continue
         of_request += [at] * len(gates)

@@ -26,8 +26,7 @@ from .tables import (
     SessionEvents,
     SessionTexts,
 )
-from .walls.first_wall import rows_of_groups
-from .walls.time_gates import clocks
+from .walls.time_gates import clocks, rows_of_groups
 
 EVENTS = 3
 """Events per request: the latest observations, not the session's history."""
@@ -54,8 +53,8 @@ def session_events(
     clock, requests, rows = clocks(contracts), list[int](), list[int]()
     for number in np.flatnonzero((asked >= 0) & (group >= 0)).tolist():
         own = events[session[events] == asked[number]]
-        reachable_rows, withheld = reached[group[number]]
-        own = own[places_of(own, reachable_rows[~withheld]) >= 0]
+        reach = reached[group[number]]
+        own = own[places_of(own, reach.rows[~reach.withheld]) >= 0]
         passes, placement = clock.judge(row_index, np.full(len(own), number), own)
         own, happened = own[passes], row_index.happened_at(own, placement)[passes]
         newest = own[np.lexsort((row_index.id_rank[own], -happened))][:EVENTS].tolist()

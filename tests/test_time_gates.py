@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.nodes.walls.gates import NUMBER
-from scoped_retrieval.nodes.walls.time_gates import ContractClock, time_codes
+from scoped_retrieval.nodes.walls.time_gates import ContractClock, GroupRows, time_codes
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -111,7 +111,8 @@ def test_codes_and_placements_equal_the_reference(rows, instants):
         clock = ContractClock(as_of, start, end, history)
         number = np.arange(len(instants))
         passes, _ = clock.judge(index, number.repeat(len(rows)), row)
-        assert clock.grid(index, number, np.arange(len(rows))).ravel().tolist() == passes.tolist()
+        shown = GroupRows(np.arange(len(rows)), np.zeros(len(rows), dtype=bool)).at(index, clock)
+        assert np.concatenate([moment.open for moment in shown]).tolist() == passes.tolist()
         with_history = [_passes_as_history(each, *instant) for instant in instants for each in rows]
         allowed = history.repeat(len(rows)) & np.array(with_history)
         assert passes.tolist() == ((codes == 0) | allowed).tolist()

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.kept import OfTable, Recent
+from ..columns.kept import Recent
 from ..columns.keys import (
     codes_of,
     constants,
@@ -33,8 +33,7 @@ from ..columns.ragged import slabs, spread, starts_of
 from ..frames import OPEN_START, PostingIndex, RowIndex, SegmentPostings, key_hashes, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 from ..text.references import References
-from ..walls.first_wall import rows_of_groups
-from ..walls.time_gates import ContractClock, Moments, distinct_clocks
+from ..walls.time_gates import ContractClock, GroupRows, distinct_clocks, rows_of_groups
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -50,10 +49,6 @@ MOST_POSTINGS = 1 << 26
 """Postings of the lists that are kept for a scope: half a GiB."""
 MERGED_AFTER = 1.0
 """Look-ups, per key of a scope's segments, after which its lists are merged: they then have cost as much as this does."""
-
-
-_values_of = OfTable[dict[Hashable, Any]](lambda _: {})
-"""Values that follow from the rows of scopes alone, for all requests that reach the same rows."""
 
 
 def _of_rows(make: Callable[[ScopeGroup], Value]) -> cached_property[Value]:
@@ -152,8 +147,8 @@ class RecallTables:
         return self._lanes.get(lane, np.zeros(self.sub_queries.num_rows, dtype=bool))
 
     @cached_property
-    def _groups(self) -> list[tuple[int, Int, Bool, Int, Int]]:
-        """The number, rows, withheld rows, segments and sub-queries of each group that has rows and sub-queries."""
+    def _groups(self) -> list[tuple[int, GroupRows, Int, Int]]:
+        """The number, rows, segments and sub-queries of each group that has rows and sub-queries."""
         group = self.group[self.sub_request] if len(self.group) else self.sub_request
         reached = rows_of_groups(self.reachable)
         starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])
@@ -161,10 +156,10 @@ class RecallTables:
         found = []
         for low, high in pairwise([*first_of_runs(group[order]).tolist(), len(order)]):
             number = int(group[order[low]])
-            rows, withheld = reached[number]
+            rows = reached[number].rows
             if len(rows):
                 held = (rows.searchsorted(starts) < rows.searchsorted(ends)).nonzero()[0]
-                found.append((number, rows, withheld, held, order[low:high]))
+                found.append((number, reached[number], held, order[low:high]))
         return found
 
     def scope_groups(self, lane: str | None) -> Iterator[ScopeGroup]:
@@ -173,32 +168,35 @@ class RecallTables:
         They are not kept here: groups refer to these tables, and the cycle would hold all memory of a request until
         Python's next collection of cycles.
         """
-        for number, rows, withheld, segments, sub in self._groups:
+        for number, reached, segments, sub in self._groups:
             asking = sub if lane is None else sub[self.uses(lane)[sub]]
             if len(asking):
-                yield ScopeGroup(self, number, rows, withheld, segments, asking)
+                yield ScopeGroup(self, number, reached, segments, asking)
 
 
 @dataclass(frozen=True)
 class ScopeGroup:
-    """One group: `rows` (frame rows, ascending), `withheld` by a visibility gate, `segments`, and `sub`-queries."""
+    """One group: its rows, `segments`, and `sub`-queries."""
 
     tables: RecallTables
     group: int
-    rows: Int
-    withheld: Bool
+    reached: GroupRows
     segments: Int
     sub: Int
 
     def once(self, name: Hashable, make: Callable[[], Value]) -> Value:
-        """What `make` returns, which follows from `rows` and `withheld` alone; kept as long as the table of reachable rows.
+        """What `make` returns, which follows from the rows of the group alone, see `GroupRows.once`."""
+        return self.reached.once(name, make)
 
-        It must not refer to the evidence: the frame would never be released.
-        """
-        known, key = _values_of(self.tables.reachable), (self.group, name)
-        if key not in known:
-            known[key] = make()
-        return known[key]
+    @property
+    def rows(self) -> Int:
+        """Frame rows, ascending."""
+        return self.reached.rows
+
+    @property
+    def withheld(self) -> Bool:
+        """Which of them a visibility gate withholds."""
+        return self.reached.withheld
 
     @cached_property
     def request(self) -> Int:
@@ -217,18 +215,12 @@ class ScopeGroup:
 
     def moments(self, clock: Int) -> Int:
         """The moment of each of some clocks, int64[7, clocks]: equal where the same rows are admissible."""
-        clocks = self.tables.clock[0]
-        moments: Moments = self.once("moments", lambda: Moments(self.rows, self.tables.row_index))
-        found = moments.at(np.array([clocks.as_of[clock], clocks.start[clock], clocks.end[clock]]))
-        return np.concatenate([found, clocks.history[None, clock].astype(np.int64)])
+        return self.reached.moments(self.tables.row_index, self.tables.clock[0].some(clock)).T
 
     def open(self, clock: Int) -> Bool:
         """Which rows are admissible under some clocks, bool[clocks, rows]."""
-        kept: Recent[Bool] = self.once("open", lambda: Recent(4))
-        judged = self.tables.clock[0]
-        return kept.get(
-            self.moments(clock).tobytes(), lambda: judged.grid(self.tables.row_index, clock, self.rows) & ~self.withheld
-        )
+        moments = self.reached.at(self.tables.row_index, self.tables.clock[0].some(clock))
+        return np.stack([moment.open for moment in moments])
 
     @cached_property
     def _ranges(self) -> tuple[Int, Int]:

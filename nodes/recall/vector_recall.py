@@ -98,13 +98,12 @@ def _parts(subs: Int, k: Int, most: int) -> Iterator[Int]:
 
 def _asked(scope: ScopeGroup, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
     distinct, of = distinct_numbers(vector)
-    clock, of_request = scope.tables.clock
     allowed, filter_ = scope.returned(subs)
-    asked = of_request[scope.request[subs]]
+    asked = scope.tables.clock[1][scope.request[subs]]
     first, mask = distinct_rows(asked, filter_)
     clocks, at = distinct_numbers(asked[first])
-    masks = clock.grid(scope.tables.row_index, clocks, scope.rows)[at] & allowed[filter_[first]]
-    chosen = np.flatnonzero(masks.any(axis=0) & ~scope.withheld & vectors.encoded(scope.rows))
+    masks = scope.open(clocks)[at] & allowed[filter_[first]]
+    chosen = np.flatnonzero(masks.any(axis=0) & vectors.encoded(scope.rows))
     masks = masks[:, chosen]
     k = np.minimum(scope.tables.lane_k[scope.sub[subs]], len(chosen))
     return _Asked(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,17 +114,6 @@ class FrameColumns:
 
 
 columns_of_frame = OfTable(FrameColumns)
-
-
-def _arrays_of_groups(reachable: pa.Table) -> list[tuple[NDArray[np.int64], Mask]]:
-    rows, withheld = (flat(reachable[name]) for name in ("rows", "withheld_by"))
-    ends = rows.offsets.to_numpy().tolist()
-    row, stopped = rows.values.to_numpy(), withheld.values.to_numpy() != 0
-    return [(row[low:high], stopped[low:high]) for low, high in pairwise(ends)]
-
-
-rows_of_groups = OfTable(_arrays_of_groups)
-"""Of each row group in REACHABLE, its frame rows and whether a visibility gate withholds each."""
 
 
 def first_stops(segment: SegmentColumns, contract: Mapping[str, Any], bounds: Sequence[Mapping[str, Any]]) -> Codes:

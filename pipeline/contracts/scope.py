@@ -29,10 +29,9 @@ from ...nodes.errors import InputError, VerificationError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import CONTRACTS, REQUESTS
-from ...nodes.walls.first_wall import rows_of_groups
 from ...nodes.walls.gate import Gate
 from ...nodes.walls.gates import GATES
-from ...nodes.walls.time_gates import clocks
+from ...nodes.walls.time_gates import clocks, rows_of_groups
 from ..config.grants import GrantsFile, load_grants
 from ..config.opening import corpus_of
 from ..config.policies.tables import Policies, load_policies
@@ -131,7 +130,7 @@ class ContractResolver:
         users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
         frame = self.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
         gated = build_driver().execute(list(_GATED), inputs=inputs | frame.inputs(), overrides=planned)
-        shown = [rows[~withheld] for rows, withheld in rows_of_groups(gated["reachable"])]
+        shown = [group.rows[~group.withheld] for group in rows_of_groups(gated["reachable"])]
         rows, placement = _alive(frame, np.concatenate([np.empty(0, np.int64), *shown]), planned["contracts"])
         return ContractScope(
             fields, {**planned, **gated, "requests": requests}, frame, rows, placement, self.plugins.order.gates

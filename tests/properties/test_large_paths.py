@@ -29,7 +29,6 @@ from scoped_retrieval.nodes.recall import (
     turns,
     vector_recall,
 )
-from scoped_retrieval.nodes.walls import time_gates
 from worlds import Row, World, foreign_rows, worlds
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
@@ -40,7 +39,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "FLAGS": (64, (vector_recall,)),
     "MANY": (0, (digests,)),
     "MERGED_AFTER": (0, (recall_scope,)),
-    "PAIRS": (64, (expansion_recall, recall_scope, time_gates, turns)),
+    "PAIRS": (64, (expansion_recall, recall_scope, turns)),
     "QUERIES_AT_ONCE": (2, (vector_recall,)),
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SORTED": (0, (recall_selection,)),
