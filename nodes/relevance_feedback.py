@@ -147,7 +147,7 @@ def _lexical(
         entries = _entries(scope, host[asks[scope.request[host]]].tolist(), terms)
         keys = KeyRows.of(scope, postings, entries.keys)
         for asked in asked_together(scope, entries, keys, bm25) if entries.keys else ():
-            reach = np.add.reduceat(asked.weight * asked.held, asked.starts[:-1])
+            reach = np.add.reduceat(asked.weight, asked.starts[:-1])
             for number, request in enumerate(scope.request[asked.subs].tolist()):
                 own = slice(*starts[request : request + 2].tolist())
                 score = scores_of(keys, asked, number)[scope.local(pairs.row[own])]

@@ -196,13 +196,12 @@ TERMS = (
         weighed="weight of the outlines term, under a role as well; without vectors the term is 0",
     ),
     ScoreTerm(
-        "file_name",
-        f"how well the question and the name of its file cover each other; {_NO_CODE}",
+        "title",
+        "how well the question and the name of its file, in source code, or its headings, in a document, cover each other",
         "file",
         "lexical",
         reason="named in the question",
-        contribution=_OF_FILE,
-        weighed="weight of the file_name term, under a role as well; of rows that are no source code the term is 0",
+        weighed="weight of the title term, under a role as well",
     ),
     ScoreTerm(
         "definition",

@@ -199,7 +199,7 @@ def plain_terms(
             "file": files.file,
             "passages": files.passages,
             "outlines": files.outlines,
-            "file_name": named.file_name,
+            "title": named.title,
             "definition": definition,
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,

@@ -154,7 +154,7 @@ def test_the_documents_formula_is_a_named_set_of_weights(purpose: str):
     assert WEIGHT_SETS["document-000"] == {
         "semantic": 0.20, "lexical": 0.10, "anchor": 0.10, "authority": 0.20, "recency": 0.15, "actionability": 0.15,
         "diversity": 0.10, "scope": 0.0, "turn_context": 0.0, "turn_answer": 0.0, "turn_session": 0.0,
-        "cross_encoder": 0.0, "file": 0.0, "passages": 0.0, "outlines": 0.0, "file_name": 0.0, "definition": 0.0, "lexical_feedback": 0.0,
+        "cross_encoder": 0.0, "file": 0.0, "passages": 0.0, "outlines": 0.0, "title": 0.0, "definition": 0.0, "lexical_feedback": 0.0,
         "semantic_feedback": 0.0,
     }  # fmt: skip
     assert sum(WEIGHT_SETS["document-000"].values()) == pytest.approx(1.0)

@@ -36,8 +36,16 @@ def terms(rows: list[dict[str, Any]], *questions: str, owner: list[int] | None =
         ("src/other.py", "", 0.0),
     ],
 )
-def test_question_and_file_name_cover_each_other(path: str, question: str, value: float):
-    assert terms([{"path": path}], question).file_name.tolist() == pytest.approx([value], abs=2**-29)
+def test_question_and_name_of_a_file_cover_each_other(path: str, question: str, value: float):
+    assert terms([{"path": path}], question).title.tolist() == pytest.approx([value], abs=2**-29)
+
+
+def test_a_section_of_a_document_is_named_by_its_headings():
+    rows = [
+        {"evidence_kind": "doc", "path": "docs/proxies.md", "section": section}
+        for section in ("Advanced Usage > Proxies", "Proxies", None)
+    ]
+    assert terms(rows, "how do I set a proxy?").title.tolist() == pytest.approx([2 / 5, 2 / 3, 0.0], abs=2**-29)
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
     *((f"weights.{name}", 0.0 if name == "recency" else 5.0, {"request": PATH_QUESTION | {"branch": "main", "test_suite": "unit", "session_id": "s1"}})
       for name in ("semantic", "lexical", *FEEDBACK_TERMS, "anchor", "authority", "recency", "actionability", "diversity", "scope")),
     *((f"weights.{name}", 5.0, {"request": {"question": "What of the backlog?"}}) for name in ("turn_context", "turn_answer", "turn_session")),
-    *((f"weights.{name}", 5.0, {"purpose": {"kinds.code.actionability": 0.0, "weights.outlines": 0.0, "weights.file_name": 0.0, "weights.definition": 0.0}}) for name in FILE_TERMS if name != "definition"),
+    *((f"weights.{name}", 5.0, {"purpose": {"kinds.code.actionability": 0.0, "weights.outlines": 0.0, "weights.title": 0.0, "weights.definition": 0.0}}) for name in FILE_TERMS if name != "definition"),
     ("weights.definition", 5.0, {"purpose": {"kinds.code.actionability": 0.0, "weights.anchor": 0.0, "weights.lexical": 0.0, "weights.file": 0.0, "weights.passages": 0.0,
-                                             "weights.outlines": 0.0, "weights.file_name": 0.0}, "request": PATH_QUESTION}),
+                                             "weights.outlines": 0.0, "weights.title": 0.0}, "request": PATH_QUESTION}),
     ("kinds.doc.actionability", 0.0, {}),
     ("kinds.doc.half_life_days", 1, {}),
     ("kinds.code.document_types", {}, {}),

@@ -35,7 +35,7 @@ class Bm25:
             raise InputError.expected("a number from 0 to 1", self.b, "bm25.b")
 
     def idf(self, frequency: Integers, rows: Integers) -> Floats:
-        """The weight of terms that occur in `frequency` of `rows` rows; one of no admissible row orders withheld rows."""
+        """The weight of terms that occur in `frequency` of `rows` rows, 0 included."""
         held, total = np.asarray(frequency, dtype=np.float64), np.asarray(rows, dtype=np.float64)
         return np.log(1.0 + (total - held + 0.5) / (held + 0.5))
 

@@ -105,12 +105,11 @@ def of_groups(
         times = np.bincount(place, found.frequency[kept], minlength=len(codes)).astype(np.int32)
         starts = codes.searchsorted(np.arange(len(used) + 1) * groups.count)
         keys = KeyRows(starts[:-1], starts[1:], (codes % groups.count).astype(np.int32), times)
-        frequency = keys.counts(key)
-        weight = entries.weight[own.at] * bm25.idf(frequency, np.array(statistics.groups))
+        weight = entries.weight[own.at] * bm25.idf(keys.counts(key), np.array(statistics.groups))
         asked = Asked(
-            own.subs, own.starts, key, weight, frequency > 0, np.full(len(key), True), own.line, own.open,
+            own.subs, own.starts, key, weight, np.full(len(key), True), own.line, own.open,
             statistics.half(bm25)[None],
         )  # fmt: skip
         counts = np.diff(own.starts)
-        most = np.minimum(weight, share(counts).repeat(counts)) * asked.held
+        most = np.minimum(weight, share(counts).repeat(counts))
         yield OfGroups(keys, asked, np.add.reduceat(quantise(most), own.starts[:-1]), statistics.groups)

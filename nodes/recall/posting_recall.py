@@ -91,8 +91,6 @@ class Asked(NamedTuple):
     key: Int
     weight: Float
     """The weight of a look-up times the idf of its key."""
-    held: Bool
-    """Whether an open row has the key."""
     direct: Bool
     """Whether the look-up comes from the request itself."""
     line: Int
@@ -105,8 +103,8 @@ class Asked(NamedTuple):
     def only(self, look_ups: Bool) -> Asked:
         """Some of the look-ups."""
         starts = starts_of(look_ups)[self.starts]
-        key, weight, held, direct = (each[look_ups] for each in (self.key, self.weight, self.held, self.direct))
-        return self._replace(starts=starts, key=key, weight=weight, held=held, direct=direct)
+        key, weight, direct = (each[look_ups] for each in (self.key, self.weight, self.direct))
+        return self._replace(starts=starts, key=key, weight=weight, direct=direct)
 
     def of(self, subs: Int) -> Asked:
         """The look-ups of the sub-queries at some places, ascending."""
@@ -133,7 +131,7 @@ def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm2
     for asked in asked_together(scope, entries, keys, bm25):
         found += [_shown(scope, keys, asked), *_hidden(scope, keys, asked)]
         sub = scope.sub[asked.subs].repeat(np.diff(asked.starts))
-        weights.append((sub[asked.held], asked.key[asked.held], asked.weight[asked.held]))
+        weights.append((sub, asked.key, asked.weight))
     return Weighed(
         Found.concat(found), TermWeights(tuple(entries.keys), *map(np.concatenate, zip(*weights, strict=True)))
     )
@@ -183,7 +181,7 @@ def asked_together(scope: ScopeGroup, entries: Entries, keys: KeyRows, bm25: Bm2
         mean = own.length / np.maximum(own.rows, 1)
         half = np.zeros(own.open.shape) if bm25 is None else _half(scope, bm25, mean)
         direct = np.full(len(key), True) if entries.hop is None else ~entries.hop[own.at]
-        yield Asked(own.subs, own.starts, key, weight, held > 0, direct, own.line, own.open, half)
+        yield Asked(own.subs, own.starts, key, weight, direct, own.line, own.open, half)
 
 
 def _held(open_: Bool, keys: KeyRows, line: Int, key: Int) -> Int:

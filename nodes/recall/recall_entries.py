@@ -42,7 +42,7 @@ class Entries:
 class TermWeights:
     """The weight of each term of a sub-query: `sub` is a row of SUB_QUERIES, `key` a position in `keys`.
 
-    Terms that occur in no admissible row are omitted.
+    A term of no admissible row weighs as the rarest: what a question asks for counts, whether or not it is there.
     """
 
     keys: tuple[str, ...]

@@ -1,8 +1,9 @@
-"""The two score terms of names: how well the question names the file of a row, and the symbol that a row defines.
+"""The two score terms of names: how well the question names the file of a row, or its section of a document, and the
+symbol that the row defines.
 
-Reads questions, and the paths and symbols of candidates. Gives `NameTerms`.
+Reads questions, and the paths, sections and symbols of candidates. Gives `NameTerms`.
 
-Note: people ask for code by the words of its names, and an author names a file after what it is for. Both terms follow
+Note: people ask by the words of names, and an author names a file or a section after what it is for. Both terms follow
 from the question and the row alone, so no other row changes them. A name is compared by its parts (`HttpClient`,
 `http_client` and "HTTP clients" share both), a symbol as it is written. Which words of a question are names is not
 guessed from their looks: a word is one for the rows that define it.
@@ -11,7 +12,7 @@ guessed from their looks: a word is one for the rows that define it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, flat, flattened, gathered
+from ..columns.keys import distinct_numbers, flat, flattened, gathered, truth
 from ..columns.numbers import quantise
 from ..scope.source_files import is_source
 from ..text.text_analysis import terms_of_run
@@ -42,14 +43,14 @@ Int = NDArray[np.int64]
 class NameTerms(NamedTuple):
     """The terms of each candidate, 0 to 1, multiples of 2**-30."""
 
-    file_name: Float
+    title: Float
     definition: Float
 
 
 def name_terms(
     owner: Int, row: Int, rows: Mapping[str, pa.Array], questions: pa.Array, evidence: pa.Table
 ) -> NameTerms:
-    """The terms of candidates; 0 for rows that are no source code.
+    """The terms of candidates; of code, 0 for all that is no source.
 
     Args:
         owner: request number of each candidate.
@@ -63,24 +64,39 @@ def name_terms(
     if len(source):
         paths = rows["path"].take(pa.array(source))
         symbols = gathered(evidence["symbols"], row[source])
-        terms.file_name[source] = _file_name(owner[source], paths, questions)
+        terms.title[source] = _title(owner[source], paths, _of_file, questions)
         terms.definition[source] = _definition(owner[source], paths, symbols, questions)
+    document = truth(pc.not_equal(rows["evidence_kind"], "code")).nonzero()[0]
+    if len(document):
+        sections = gathered(evidence["section"], row[document]).fill_null("")
+        terms.title[document] = _title(owner[document], sections, _of_section, questions)
     return terms
 
 
-def _file_name(owner: Int, paths: pa.Array, questions: pa.Array) -> Float:
-    """The Dice coefficient of the words of question and file name: twice the words in common by the words of both. A
-    word of the question that only the file's folder has counts once, so a long question names no file by chance.
+def _title(
+    owner: Int, titles: pa.Array, words_of: Callable[[str], tuple[set[str], set[str]]], questions: pa.Array
+) -> Float:
+    """The Dice coefficient of the words of question and title: twice the words in common by the words of both. A word of
+    the question that only the file's folder has counts once, so a long question names no file by chance.
     """
-    files = paths.dictionary_encode()
-    parts = [path.rsplit("/", 2) for path in files.dictionary.to_pylist()]
-    named = [_words(part[-1].partition(".")[0]) for part in parts]
-    above = [_words(part[-2]) if len(part) > 1 else () for part in parts]
+    coded = titles.dictionary_encode()
+    titled = [words_of(title) for title in coded.dictionary.to_pylist()]
     asked = [frozenset(_words(question)) for question in questions.to_pylist()]
-    pairs, pair = distinct_numbers(owner * len(parts) + np.asarray(files.indices))
-    divided = zip(*(part.tolist() for part in np.divmod(pairs, len(parts))), strict=True)
-    value = [_likeness(asked[request], set(named[file]), set(above[file])) for request, file in divided]
+    pairs, pair = distinct_numbers(owner * len(titled) + np.asarray(coded.indices))
+    divided = zip(*(part.tolist() for part in np.divmod(pairs, len(titled))), strict=True)
+    value = [_likeness(asked[request], *titled[title]) for request, title in divided]
     return quantise(np.array(value)[pair])
+
+
+def _of_file(path: str) -> tuple[set[str], set[str]]:
+    """The words of a file's name, and those of its folder's."""
+    folder, _, name = path.rpartition("/")
+    return set(_words(name.partition(".")[0])), set(_words(folder.rpartition("/")[2]))
+
+
+def _of_section(section: str) -> tuple[set[str], set[str]]:
+    """The words of a section's headings, the path of them taken together."""
+    return set(_words(section)), set()
 
 
 def _likeness(asked: frozenset[str], named: set[str], above: set[str]) -> float:
