@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.files import ReadOptions, readable
-from scoped_retrieval.pipeline.sources.git_commands import Git
+from scoped_retrieval.pipeline.sources.git_commands import Blobs, Git
 
 __all__ = ["alive_at", "differences", "readable_files", "reassemble"]
 
@@ -49,7 +49,7 @@ def readable_files(repo: str | PathLike[str], sha: str, options: ReadOptions | N
     options = options or ReadOptions()
     git = Git(repo)
     files = {}
-    with git.blobs() as blobs:
+    with Blobs(git) as blobs:
         for mode, blob, raw in git.tree(sha):
             try:
                 path = raw.decode("utf-8")

@@ -425,13 +425,6 @@ def _planned(
     return build_driver().execute([*SCOPED, *PLANNED], inputs=inputs, overrides=unread), requests
 
 
-def _no_feedback(scores: pa.Table) -> pa.Table:
-    """FEEDBACK of given candidates: all zero, as document 004 has no feedback stage."""
-    keys = {name: scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
-    nothing = np.zeros(scores.num_rows)
-    return FEEDBACK.build({**keys, "rank": nothing.astype(np.int32), "lexical": nothing, "semantic": nothing})
-
-
 class _Tail:
     """The line after recall, over given candidates."""
 
@@ -475,8 +468,10 @@ class _Tail:
             admitted = pc.is_in(
                 self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]
             )
-            known["lane_scores"] = self._scores.filter(admitted)
-            known["feedback"] = _no_feedback(known["lane_scores"])
+            scores = self._scores.filter(admitted)
+            nothing = {"rank": np.zeros(scores.num_rows, np.int32)} | dict.fromkeys(SCORES, np.zeros(scores.num_rows))
+            keys = {name: scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
+            known |= {"lane_scores": scores, "feedback": FEEDBACK.build({**keys, **nothing})}  # document 004 has none
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
 
     def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
@@ -492,20 +487,19 @@ class _Tail:
         )
 
     def _table(self, candidates: Sequence[Candidate], ids: Sequence[str]) -> pa.Table:
-        row = positions(pa.array(ids, pa.string()), self._frame.evidence["evidence_id"])
-        placement = positions(pa.array(ids, pa.string()), self._frame.placements["evidence_id"])
+        wanted = pa.array(ids, pa.string())
+        row, placement = (positions(wanted, t["evidence_id"]) for t in (self._frame.evidence, self._frame.placements))
         count = len(candidates)
-        found = [[lane for lane in SCORES if one.get(lane, 0.0) > 0] for one in candidates]
         return CANDIDATES.build(
             {
                 "request_id": [REQUEST] * count,
-                "evidence_id": list(ids),
+                "evidence_id": wanted,
                 "row": row,
                 "placement": placement,
                 "pool_rank": np.arange(1, count + 1, dtype=np.int32),
                 "merge_score": 1.0 / np.arange(61, 61 + count),
-                "lanes": found,
-                "intents": [[] for _ in candidates],
+                "lanes": [[lane for lane in SCORES if one.get(lane, 0.0) > 0] for one in candidates],
+                "intents": [[]] * count,
                 **{column: [float(one.get(lane, 0.0)) for one in candidates] for lane, column in SCORES.items()},
                 "symbol_raw": np.zeros(count),
                 "withheld": np.zeros(count, dtype=bool),

@@ -20,8 +20,8 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ..redaction.masking import mask, masked_digest, secrets_in
 from ..redaction.rules import Finding
@@ -34,8 +34,7 @@ from .parts import Part, parts_of
 from .statements import levels_of_text
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentChunk:
+class DocumentChunk(NamedTuple):
     """One chunk: `document[byte_start:byte_end] == text.encode()`, except for masked secrets; lines count from 1,
     `line_end` is inclusive.
 
@@ -59,10 +58,9 @@ class DocumentChunk:
 
     def columns(self) -> dict[str, Any]:
         """Its columns in rows of evidence."""
-        return {name: getattr(self, name) for name in _COLUMNS}
-
-
-_COLUMNS = tuple(each.name for each in fields(DocumentChunk) if each.name != "kind")
+        columns = self._asdict()
+        del columns["kind"]
+        return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +98,9 @@ def _of_parts(parts: Sequence[Part]) -> Document:
         for chunk in document.chunks:
             section = " > ".join(name for name in (part.section, chunk.section) if name) or None
             first, last = (part.lines[at - 1] if part.lines else line + at for at in (chunk.line_start, chunk.line_end))
-            chunks.append(
-                replace(
-                    chunk,
-                    section=section,
-                    line_start=first,
-                    line_end=last,
-                    byte_start=byte + chunk.byte_start,
-                    byte_end=byte + chunk.byte_end,
-                    occurrence=seen[section, chunk.text],
-                    kind=kind,
-                )
-            )
+            start, end, nth = byte + chunk.byte_start, byte + chunk.byte_end, seen[section, chunk.text]
+            placed = chunk._replace(section=section, line_start=first, line_end=last, byte_start=start, byte_end=end)
+            chunks.append(placed._replace(occurrence=nth, kind=kind))
             seen[section, chunk.text] += 1
         line += part.text.removesuffix("\n").count("\n") + 1
         byte += len(part.text.encode("utf-8"))

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from ...nodes.errors import InputError
 
@@ -228,15 +229,6 @@ class Git:
         lines = listed.decode("utf-8", "replace").split("\n")
         return dict(line.split(" ", 1) for line in lines if line and not line.startswith("commit "))
 
-    @contextmanager
-    def blobs(self) -> Iterator[Blobs]:
-        """One process that returns blobs by id."""
-        blobs = Blobs(self)
-        try:
-            yield blobs
-        finally:
-            blobs.end()
-
     def _started(self, arguments: Sequence[str], folder: Path | None = None) -> subprocess.Popen[bytes]:
         if arguments[0] not in _PLUMBING:
             raise InputError.one_of(sorted(_PLUMBING), arguments[0], "git command")
@@ -313,7 +305,10 @@ class Blobs:
             left -= len(output.read(min(left, 1 << 20)) or b"\0" * left)
         return data
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         self._command.terminate()
         with suppress(BrokenPipeError):

@@ -89,7 +89,7 @@ def read_git_history(
     if (files := git.changes(line)) is None:
         files = [Change(line[-1], path, mode, blob) for mode, blob, path in git.tree(head)]
         report.skip("commit whose files are not in the repository", len(line) - 1)
-    with git.blobs() as blobs:
+    with Blobs(git) as blobs:
         changes = (change for change in files if not excludes(change.path))
         yield from read_changes(changes, blobs.get, reader, constant, report, say)
     report.complete_sources.add(source_id)
@@ -315,7 +315,7 @@ def _changed(
     committed = {path: (mode, blob) for mode, blob, path in tree if not excludes(path)}
     tags = git.files()
     files = {path: tags.get(path, "?") for path in selection.files(git.folder, SourceReport())}
-    with git.blobs() as blobs:
+    with Blobs(git) as blobs:
         for raw in sorted(path for path in committed.keys() | files.keys() if files.get(path) != "S"):
             mode, blob = committed.get(raw, ("", ""))
             path, own = raw.decode("utf-8", "replace"), SourceReport()

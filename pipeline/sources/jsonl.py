@@ -130,9 +130,7 @@ class Record:
     def flag(self, *names: str) -> bool | None:
         """True or false."""
         value = self.value(*names)
-        if not isinstance(value, bool | None):
-            raise InputError.of_kind("true or false", value, self.place(*names))
-        return value
+        return None if value is None else values.flag(value, self.place(*names))
 
     def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
         """A value of a closed list, in its canonical form."""

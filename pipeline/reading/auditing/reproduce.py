@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -111,35 +110,26 @@ def first_difference(
 def _table_difference(
     table: Table, stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table]
 ) -> TableDifference | None:
-    was, now = (_comparable(table, tables[table.name]) for tables in (stored, computed))
+    covered = dict.fromkeys([*table.key, *_covered(table)])
+    was, now = (
+        tables[table.name].select(list(covered)).sort_by([(name, "ascending") for name in table.key])
+        for tables in (stored, computed)
+    )
     if was.equals(now):
         return None
-    for ours, theirs in zip_longest(was.to_pylist(), now.to_pylist()):
-        if ours == theirs:
-            continue
-        here, there = ({name: row[name] for name in table.key} if row else None for row in (ours, theirs))
-        if here == there:
-            column = next(name for name in ours if ours[name] != theirs[name])
-            return TableDifference(table.name, here or {}, column, ours[column], theirs[column])
-        if here and (not there or _spelled(here) < _spelled(there)):  # a row is on one side only
-            return TableDifference(table.name, here, None, "row", None)
-        return TableDifference(table.name, there or {}, None, None, "row")
+    ours, theirs = ({tuple(row[name] for name in table.key): row for row in rows.to_pylist()} for rows in (was, now))
+    for key in sorted(ours | theirs, key=str):
+        one, other = ours.get(key), theirs.get(key)
+        if one != other:
+            column = next((name for name in covered if one[name] != other[name]), None) if one and other else None
+            values = (row and (row[column] if column else "row") for row in (one, other))
+            return TableDifference(table.name, dict(zip(table.key, key, strict=True)), column, *values)
     return None  # equal values whose columns differ in nullability
 
 
 def _covered(table: Table) -> list[str]:
     left_out = _NOT_COMPARED.get(table.name, ())
     return [name for name, column in table.columns.items() if column.digest and name not in left_out]
-
-
-def _comparable(table: Table, rows: pa.Table) -> pa.Table:
-    """Keys and covered columns, in the order of the keys."""
-    kept = dict.fromkeys([*table.key, *_covered(table)])
-    return rows.select(list(kept)).sort_by([(name, "ascending") for name in table.key]).combine_chunks()
-
-
-def _spelled(key: Mapping[str, Any]) -> list[str]:
-    return [str(value) for value in key.values()]
 
 
 def _compared(run: Any, snapshot: str | None, recorded: Recorded, line: Line) -> TableDifference | None:
