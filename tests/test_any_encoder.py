@@ -11,7 +11,7 @@ from command_line import run
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.encoders import endpoint
+from scoped_retrieval.pipeline.encoders import openai_encoder
 from scoped_retrieval.pipeline.encoders.openai_encoder import PROBE
 from tiny_sentence_transformer import encoder_at
 
@@ -29,7 +29,7 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(endpoint, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(openai_encoder, "PAUSE_SECONDS", 0.0)
     (tmp_path / "doc.md").write_text(f"# Queues\n\nPayments are retried through a queue.\n\ntoken = '{SECRET}'\n")
     return tmp_path
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.encoders import endpoint
-from scoped_retrieval.pipeline.encoders.endpoint import TRIES, Endpoint
+from scoped_retrieval.pipeline.encoders import openai_encoder
+from scoped_retrieval.pipeline.encoders.openai_encoder import TRIES, Endpoint
 
 BODY = {"model": "tiny", "input": ["a secret text"]}
 KEY = "sk-a1b2c3d4e5f6"
@@ -18,7 +18,7 @@ KEY = "sk-a1b2c3d4e5f6"
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(openai_encoder, "PAUSE_SECONDS", 0.0)
 
 
 @pytest.fixture

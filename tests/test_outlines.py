@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.tables import EVIDENCE
-from scoped_retrieval.pipeline.corpus.outlines import encoded_texts
+from scoped_retrieval.pipeline.corpus.vectors import encoded_texts
 from selection_line import ROW
 
 PYTHON = '''@cache

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders.choice import EncoderChoice
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder
+from scoped_retrieval.pipeline.encoders.folder_models import SentenceTransformerEncoder
 from tiny_cross_encoder import WORDS
 from tiny_sentence_transformer import PROMPTS, encoder_at
 

@@ -25,8 +25,8 @@ from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
 from ..config.policies.roles import Text, TrustTier
-from ..corpus.outlines import encoded_texts
 from ..corpus.store import Corpus
+from ..corpus.vectors import encoded_texts
 from ..encoders.unit_vectors import rounded
 from ..parsing.documents import ModelDocument, checked
 from ..redaction.masking import redact_text

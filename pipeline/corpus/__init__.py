@@ -4,9 +4,9 @@
 - the generations and the chain that publishes them: `manifest`
 - read: `generation`, `frame`, `packs`, `stored`; changed and described rows: `deltas`
 - published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`
-- derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts
+- derived from rows: `identity`, `postings`, `vectors`
 - stored beside rows: `commits`
-- erasure and verification: `erasing`, `tombstones`, `checking`
+- erasure: `erasing`, `tombstones`; verification: `stored`
 """
 
 from ..encoders.unit_vectors import Encoder

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from ...nodes.tables import PLACEMENTS
 from .identity import DESCRIBING_COLUMNS, row_keys
-from .outlines import ENCODED_COLUMNS
 from .packs import Pack
 from .parts import STORED_EVIDENCE
 from .postings import INDEXED_COLUMNS
+from .vectors import ENCODED_COLUMNS
 
 __all__ = ["CHANGES", "DESCRIPTIONS", "Deltas", "applied", "described", "indexed_alike"]
 

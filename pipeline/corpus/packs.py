@@ -16,7 +16,7 @@ share its files, and small packs are merged, see `publishing.py`.
 
 Note: Arrow does not check the offsets in a file, and a process that reads past the end of a mapping crashes. So a file
 is verified before Arrow parses it. XXH3 detects damage, not tampering: SHA-256 detects both, and takes fifteen times as
-long, see `checking.py`.
+long, see `stored.py`.
 """
 
 from __future__ import annotations

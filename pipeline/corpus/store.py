@@ -26,18 +26,17 @@ from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out, system_errors
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..storage.signing import UNSIGNED, Signer
-from .checking import problems
 from .commits import commits_after
 from .erasing import Selection, Stored, erased, forget
 from .frame import CorpusFrame
 from .generation import Generation
 from .identity import MultisetHash
-from .incoming import incoming
+from .incoming import FAMILY, incoming
 from .manifest import Manifest, chain_of, generations, manifest_of, stored
 from .publishing import Import, PublishReport, expect_encoder, merged, next_encoded, published, unencoded
+from .stored import problems
 from .tombstones import kept_out
 from .vectors import OnEncoded
-from .zones import FAMILY
 
 FRAMES_KEPT = 16
 """Frames that stay cached: opening one takes a tenth of the time of an answer from it."""

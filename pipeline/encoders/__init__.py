@@ -2,7 +2,6 @@
 
 - `choice`: the selected encoder, and how it is reached; `unit_vectors`: the interface of every encoder
 - `encoder`: the embedded model, and every kind by name; `minilm`: its arithmetic, with `minilm_kernels`
-- `folder_models`: models of a folder: `sentence_transformer`, and `cross_encoder`, a text and a question into a score
-- `openai_encoder`: a model of a server, known by its answer to a fixed text; `endpoint`: JSON over HTTP
-- `threads`: one thread per text
+- `folder_models`: an encoder of a folder; `cross_encoder`: a text and a question into a score
+- `openai_encoder`: a model of a server, known by its answer to a fixed text
 """

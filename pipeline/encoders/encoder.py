@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import InputError, ModelError
 from .choice import OPENAI, SENTENCE_TRANSFORMERS, EncoderChoice
+from .folder_models import KIND, SentenceTransformerEncoder
 from .openai_encoder import OpenAIEncoder
-from .sentence_transformer import KIND, SentenceTransformerEncoder
 from .unit_vectors import each_once
 
 NAME = "minilm/1"

@@ -1,7 +1,7 @@
 """Models of sentence-transformers in a local folder, on the CPU in float32: an encoder, or a cross-encoder.
 
-Gives: `files_profile`, digests of what vectors and scores depend on; `loaded`, the model; `each_alone`, which reads several
-inputs. Pooling, prompts, lengths and later modules are those of the folder. Weights are read from safetensors only, as
+Gives: `SentenceTransformerEncoder`; `files_profile`, digests of what vectors and scores depend on; `loaded`, the model;
+`each_alone`, which reads several inputs on `single_threads`. Pooling, prompts, lengths and later modules are those of the folder. Weights are read from safetensors only, as
 others may contain code; no code of a folder is run, and nothing is downloaded.
 
 Note: for nearly every model, a text in a batch gets other last bits than alone. So a model reads one text, or one pair, at
@@ -14,17 +14,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from logging import CRITICAL
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
+from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
+from .unit_vectors import each_once, rounded
 
 Kind = Literal["SentenceTransformer", "CrossEncoder"]
 """The class of a model in sentence-transformers."""
@@ -166,8 +171,6 @@ def each_alone(read: Callable[[Any], Any], given: Iterable[Any], folder: Path) -
     Raises:
         ModelError: it fails, or gives numbers that are not finite.
     """
-    from .threads import single_threads
-
     try:
         with single_threads() as pool:
             found = np.stack([np.asarray(one, dtype=np.float64) for one in pool.map(read, given)])
@@ -188,3 +191,93 @@ def again(kind: Callable[[Any], Any], given: Any, profile: str | None) -> Any:
     if profile is not None and model.profile != profile:
         raise ModelError(f"Expected the model {profile}, got {model.profile}", at="model")
     return model
+
+
+_SETTING = Lock()
+
+
+@contextmanager
+def single_threads() -> Iterator[ThreadPoolExecutor]:
+    """A pool of threads, as many as Arrow uses, in each of which torch uses one, for the duration of the block: a product
+    that torch divides among threads may be added up in another order than with fewer.
+    """
+    import torch
+
+    with _SETTING:  # two concurrent callers would each restore the other's 1 as the previous value
+        before = torch.get_num_threads()
+        try:
+            with ThreadPoolExecutor(pa.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                yield pool
+        finally:
+            torch.set_num_threads(before)  # the setting for threads that are started later
+
+
+KIND = SENTENCE_TRANSFORMERS.rstrip(":")
+"""The start of a profile."""
+
+
+class SentenceTransformerEncoder:
+    """Texts to unit vectors times 2**15, int16[texts, dimensions]."""
+
+    def __init__(self, choice: EncoderChoice) -> None:
+        """Nothing is read before the first vector or the profile is needed."""
+        self._choice = choice
+        self._own: tuple[Path, str] | None = None
+        self._profile: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process loads the folder, and refuses a different model."""
+        return again, (SentenceTransformerEncoder, self._choice, self._profile)
+
+    @property
+    def files_profile(self) -> str:
+        """The part of the profile that depends on the files, without loading the model.
+
+        Raises:
+            ModelError: there is no such model.
+        """
+        return f"{KIND}+{self._files()[1]}{self._choice.prompts.mark}"
+
+    @property
+    def profile(self) -> str:
+        """Digests of the files, own prompts, type, length and dimension.
+
+        Raises:
+            ModelError: there is no such model, or it does not load.
+        """
+        if self._profile is None:
+            length = getattr(self._model(), "max_seq_length", None) or "any"
+            self._profile = f"{self.files_profile}+float32+{length}+{self._vectors(['a'], 'document', '').shape[1]}+cpu"
+        return self._profile
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """One row per passage: a function of the text and the profile alone."""
+        return self._encoded(texts, "document", self._choice.prompts.passage)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """One row per question; otherwise like `encode`."""
+        return self._encoded(texts, "query", self._choice.prompts.query)
+
+    def _files(self) -> tuple[Path, str]:
+        if self._own is None:
+            name = self._choice.name.removeprefix(SENTENCE_TRANSFORMERS)
+            folder = Path(name).expanduser().resolve()
+            if not folder.is_dir():
+                raise ModelError("Expected the folder of a model, got none", at=name, hint=HINT)
+            if not (folder / MODULES).exists():  # pooling would be guessed
+                raise ModelError(f"Expected a model with {MODULES}, got none", at=folder, hint=HINT)
+            self._own = folder, files_profile(folder)
+        return self._own
+
+    def _model(self) -> Any:
+        return loaded("SentenceTransformer", *self._files())
+
+    def _encoded(self, texts: Sequence[str], kind: str, prompt: str | None) -> NDArray[np.int16]:
+        dimensions = 0 if len(texts) else int(self.profile.split("+")[-2])
+        return each_once(texts, lambda distinct: rounded(self._vectors(distinct, kind, prompt)), dimensions)
+
+    def _vectors(self, texts: Sequence[str], kind: str, prompt: str | None) -> NDArray[np.float64]:
+        """Vectors of texts in order; without a prompt, with that of the model."""
+        model = self._model()
+        read = model.encode_query if kind == "query" else model.encode_document
+        return each_alone(lambda text: read([text], prompt=prompt, show_progress_bar=False)[0], texts, self._files()[0])

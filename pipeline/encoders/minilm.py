@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from ...nodes.kernels.compiled import kept_by_content
-from .threads import single_threads
+from .folder_models import single_threads
 
 with kept_by_content(Path(__file__).parent, ("minilm_kernels",)):
     from .minilm_kernels import GREATEST, embedded, gelu, heads, in_bytes, normed, pooled

@@ -93,7 +93,7 @@ def _semantic_lane(settings: Settings) -> _Findings:
     """The configured encoder, and for auditors of the corpus the rows that have no vector. A server is queried, the files
     of a folder are read; that vectors are of another encoder, a question says.
     """
-    from ..encoders.sentence_transformer import SentenceTransformerEncoder
+    from ..encoders.folder_models import SentenceTransformerEncoder
 
     found, hint, corpus = settings["encoder"], "", _audited(settings)
     if is_bundled(found):

@@ -12,21 +12,20 @@ What a line of LOG names is on disk before the line; what no line names does not
 immutable: an erasure writes the texts of a shard again without some, and its line names the new part.
 
 - the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
-- writing a batch: `writing`; an interactive run: `live`, `compacting`
+- writing a batch: `writing`; an interactive run: `live`
 - reading: `replay`, `verify`, `listing`
 - erasure: `erasing`, `erased_texts` (which texts go), `model_inputs` (recorded inputs)
 """
 
 from __future__ import annotations
 
-from .compacting import compact
 from .erased_texts import RequestSelection
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, PackedSnapshot, RunTakenError, packed
 from .parts import FORMAT, LineTimings
 from .replay import Replay, replay
 from .run import Run
-from .store import Runs, StagedRun
+from .store import Runs, StagedRun, compact
 from .verify import RunProblem, VerifyReport, verify
 
 __all__ = [

@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError
 from ..progress import counted
 from ..storage.durable import sync_path
-from .compacting import compact
 from .erased_texts import NOBODY, READS, RequestSelection, gone_from
 from .files import read_parquet
 from .log import Line, of_kind
 from .parts import TEXTS
 from .run import Run, parts_of
-from .store import Runs, StagedRun
+from .store import Runs, StagedRun, compact
 from .writing import table_of, write_texts
 
 __all__ = ["RunsErased", "erase_evidence", "erase_texts", "erased_from"]
