@@ -1,7 +1,7 @@
 """Which runs and snapshots a principal may open; a forbidden id gets the same answer as an unknown one.
 
 Reads: settings, the folder of runs and its LOG. Gives: `open_run`, `audience_of` a snapshot, `readable_replay`, `replayed`,
-`expect_reader`, `expect_auditor`, `known_runs`, `hears_of_damage`, `pinned_corpus` and `unknown`, the uniform refusal.
+`expect_reader`, `expect_auditor`, `known_runs`, `pinned_corpus` and `unknown`, the uniform refusal.
 
 Note: what a user reads of an earlier answer is what the present grants admit; see `present_rights`.
 """
@@ -48,12 +48,14 @@ def open_run(settings: Settings, id_: str) -> Run:
 
 @contextmanager
 def _damage_told(settings: Settings, run_id: str, id_: str) -> Iterator[None]:
-    """Damage of a run is an error for those who may hear of it; to all others, what they named does not exist."""
+    """Damage of a run is an error for those who may know of it; to all others, what they named does not exist."""
+    from ..runs import Runs
+
     try:
         with as_damage(run_id):
             yield
     except (StoreError, VerificationError) as error:
-        if hears_of_damage(settings, run_id):
+        if known_runs(settings, Runs(settings["runs"], create=False))(run_id):
             raise
         raise unknown(id_) from error
 
@@ -154,18 +156,6 @@ def readable_replay(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, 
     if audience == "caller":
         found = within_rights(found, grants_for(run, grants_or_none(settings)))
     return run, found, audience
-
-
-def hears_of_damage(settings: Settings, run_id: str) -> bool:
-    """Whether damage may be reported: to auditors, and to the user who started the run according to its own record or
-    LOG.
-
-    If neither names the user, the run counts as another user's and its existence is not disclosed.
-    """
-    from ..runs import Runs
-
-    store = Runs(settings["runs"], create=False)
-    return store.starter_of(run_id) == settings.principal or bool(audited(settings, grants_or_none(settings)))
 
 
 def pinned_corpus(settings: Settings, run: Run) -> Corpus:

@@ -16,7 +16,7 @@ from ...nodes.vocabulary import STATUSES
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..deadline import expect_time
-from .access import expect_reader, hears_of_damage, open_run, unknown
+from .access import expect_reader, known_runs, open_run, unknown
 from .grants import grants_or_none
 from .snapshots import Readable, readable
 
@@ -45,7 +45,7 @@ def read_each(
             run = Run(store, run_id, lines[run_id])
             yield run, read(run)
         except (StoreError, VerificationError) as error:
-            if hears_of_damage(settings, run_id):
+            if known_runs(settings, store)(run_id):
                 damaged[run_id] = error.message
 
 
