@@ -214,7 +214,7 @@ def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[
         cited = cited_documents(stored["links"], stored["text"])
         yield from ((seed, local, "citation") for seed, local, _ in scope.referred(postings, cited))
     if _any_contract(scope, "exact_lookups"):
-        records = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))
+        records = scope.once("records", lambda: np.asarray(pc.equal(scope.column("origin_class"), "structured-sot")))
         for seed, local, _ in scope.referred(postings, named_records(stored["path"], stored["text"])):
             yield seed[records[local]], local[records[local]], "record"
 

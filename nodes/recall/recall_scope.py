@@ -26,6 +26,7 @@ from ..columns.keys import (
     constants,
     distinct_numbers,
     first_of_runs,
+    gathered,
     integers,
     positions,
 )
@@ -285,21 +286,13 @@ class ScopeGroup:
         return passes & ~self.withheld[local], placement
 
     def column(self, name: str) -> pa.Array:
-        """An evidence column of the scope's rows; the cost follows the scope's segments."""
-        column = self.tables.evidence[name]
-        starts, lengths = self._ranges
-        parts = [column.slice(s, n) for s, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
-        chunks = [chunk for part in parts for chunk in part.chunks]
-        whole = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-        return whole if len(whole) == len(self.rows) else whole.take(pa.array(self._offset(self.rows)))
+        """An evidence column of the scope's rows; the cost follows these."""
+        return gathered(self.tables.evidence[name], self.rows)
 
     @_of_rows
     def owner(self) -> Int:
         """A code of (owner_project, owner_user) per row: equal paths of two owners are two documents."""
-        of = self.tables.segments.take(pa.array(self.segments))
-        codes = codes_of([of["owner_project"], of["owner_user"]])
-        starts, _ = self._ranges
-        return codes[starts.searchsorted(self.rows, side="right") - 1]
+        return codes_of([self.column("owner_project"), self.column("owner_user")])
 
     @_of_rows
     def document(self) -> Int:

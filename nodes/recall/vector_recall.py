@@ -9,7 +9,6 @@ has no such product, and multiplies in float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple
 
@@ -72,28 +71,15 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
     parts = []
     for scope in tables.scope_groups("semantic"):
         with_one = np.flatnonzero(vector[scope.sub] >= 0)
-        step = min(TOGETHER, max(1, FLAGS // len(scope.rows)))
-        for subs in _parts(with_one, np.minimum(tables.lane_k[scope.sub[with_one]], len(scope.rows)), step):
+        k = min(int(tables.lane_k[scope.sub[with_one]].max(initial=1)), len(scope.rows))
+        step = max(1, min(TOGETHER, FLAGS // len(scope.rows), CELLS // k))
+        for low in range(0, len(with_one), step):
+            subs = with_one[low : low + step]
             asked = _asked(scope, vectors, subs, vector[scope.sub[subs]])
             if len(asked.rows):
                 sub, row, product = _best(tables.row_index, vectors, asked)
                 parts.append(Found.of(scope.sub[subs[sub]], row, product.astype(np.float64) * RESOLUTION))
     return Found.concat(parts)
-
-
-def _parts(subs: Int, k: Int, most: int) -> Iterator[Int]:
-    """Parts of at most `most` sub-queries, and at least one, whose lines for the greatest `k` have at most `CELLS`
-    keys.
-    """
-    waiting = [slice(low, min(low + most, len(subs))) for low in range(0, len(subs), most)][::-1]
-    while waiting:
-        part = waiting.pop()
-        count = part.stop - part.start
-        if count > 1 and count * int(k[part].max()) > CELLS:
-            middle = part.start + count // 2
-            waiting += [slice(middle, part.stop), slice(part.start, middle)]
-        else:
-            yield subs[part]
 
 
 def _asked(scope: ScopeGroup, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
@@ -124,27 +110,23 @@ def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, In
     if loops is not None:
         best = _best_compiled(loops.vectors, vectors, asked, places)
     else:
-        best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
+        best = _best_exact(vectors, asked, places)
     taken = (best > _LAST) & (np.arange(most) < asked.k[:, None])
     key = best.reshape(-1) if taken.all() else best[taken]
     sub = np.repeat(np.arange(len(best)), np.count_nonzero(taken, axis=1))
     return sub, index.by_id[_LAST - (key & _LAST)], key >> _PLACES
 
 
-def _best_exact(vectors: VectorIndex, asked: _Asked, subs: Int, places: Int) -> Keys:
-    """The keys of the best rows of some sub-queries, descending, by the exact product with every row."""
-    most = int(asked.k.max())
-    best = np.zeros((len(subs), most), dtype=np.int64)
+def _best_exact(vectors: VectorIndex, asked: _Asked, places: Int) -> Keys:
+    """The keys of the best rows, descending, by the exact product with every row."""
+    most, queries = int(asked.k.max()), asked.vectors.astype(np.float64)
+    best = np.empty((len(asked.k), 0), dtype=np.int64)
     for low in range(0, len(asked.rows), ROWS_AT_ONCE):
         block = slice(low, min(low + ROWS_AT_ONCE, len(asked.rows)))
-        rows = vectors_of(vectors, asked.rows[block], np.float64)
-        for part in _slices(len(subs), len(rows)):
-            own = subs[part]
-            product = _by_blocks(asked.vectors[asked.of[own]].astype(np.float64), rows)
-            if asked.masks is not None:
-                product *= asked.masks[asked.mask[own], block]
-            keys = _keys(product.astype(np.int64), places[block])
-            best[part] = _leading(np.concatenate([best[part], keys], axis=1) if low else keys, most)
+        product = _by_blocks(queries, vectors_of(vectors, asked.rows[block], np.float64))[asked.of]
+        if asked.masks is not None:
+            product *= asked.masks[asked.mask, block]
+        best = _leading(np.concatenate([best, _keys(product.astype(np.int64), places[block])], axis=1), most)
     return best
 
 
@@ -214,12 +196,6 @@ def _leading(keys: Keys, k: int) -> Keys:
     elif keys.shape[1] < k:
         keys = np.pad(keys, ((0, 0), (0, k - keys.shape[1])))
     return np.sort(keys, axis=1)[:, ::-1]
-
-
-def _slices(subs: int, width: int) -> Iterator[slice]:
-    """Sub-queries in parts of at most `CELLS` numbers."""
-    step = max(1, CELLS // max(width, 1))
-    return (slice(low, min(low + step, subs)) for low in range(0, subs, step))
 
 
 def vectors_of(vectors: VectorIndex, rows: Int, kind: type) -> NDArray:
