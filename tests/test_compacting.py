@@ -51,7 +51,7 @@ def test_a_session_goes_on_in_a_run_that_is_compacted(tmp_path: Path, line_table
     store = Runs(tmp_path)
     session = session_of(store, line_tables)
     for number in (1, 2, 3):
-        session.write([packed(line_tables(1, run_id=session.run_id, first=number))])
+        session.write(packed(line_tables(1, run_id=session.run_id, first=number)))
         run = store.open(session.run_id)
         assert run.snapshots.num_rows == number
         if number < 3:
@@ -65,7 +65,7 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
     store = Runs(tmp_path)
     settings = {"bm25": "k1=2.0 b=0.3", "principal": "ana"}
     session = session_of(store, line_tables, settings)
-    session.write([packed(line_tables(1, run_id=session.run_id))])
+    session.write(packed(line_tables(1, run_id=session.run_id)))
     assert store.open(session.run_id).settings == settings
     assert compact(store, session.run_id).settings == settings
     assert store.starter_of(session.run_id) == "ana"

@@ -138,10 +138,10 @@ def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path, line_
     session = session_of(store, line_tables)
     (tmp_path / "LOG").mkdir()
     with pytest.raises(OSError, match="LOG"):
-        session.write([packed(line_tables(1, run_id=session.run_id))])
+        session.write(packed(line_tables(1, run_id=session.run_id)))
     (tmp_path / "LOG").rmdir()
     assert store.list() == []
-    session.write([packed(line_tables(1, run_id=session.run_id))])
+    session.write(packed(line_tables(1, run_id=session.run_id)))
     assert verify(store, session.run_id).ok
 
 

@@ -34,9 +34,8 @@ class Grouped(Generic[Question, Answer]):
     """A batch function that any number of threads call with one question at a time.
 
     Args:
-        answers: an answer or an error per question, in their order; never called by two threads at once. Each is
-            delivered as soon as it is yielded. If the function itself raises, the questions without an answer are asked
-            again one by one.
+        answers: an answer or an error per question, in their order; never called by two threads at once. If the
+            function itself raises, the questions are asked again one by one.
         most: the largest number of questions in a group.
     """
 

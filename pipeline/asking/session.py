@@ -27,7 +27,7 @@ from ..line.driver import Line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..line.provenance import with_part
 from ..requests.resolve import RequestResolver
-from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, packed
+from ..runs import LineTimings, LiveRun, Runs, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.log import LineInDoubtError
 from ..storage.places import Place
@@ -42,15 +42,6 @@ class PendingRequest(NamedTuple):
 
     row: Mapping[str, Any]
     at: float
-
-
-class _Answered(NamedTuple):
-    """An answer that has no durable snapshot yet."""
-
-    found: Retrieval
-    required: bool
-    """Whether it may not leave without its snapshot."""
-    snapshot: PackedSnapshot | None
 
 
 @dataclass
@@ -76,12 +67,16 @@ class Session:
     repeats: Iterator[int] = field(default_factory=lambda: count(2))
     """The suffixes of repeated requests."""
 
-    def answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
-        """An answer or an error per request, in order, each once its snapshot is durable, under the current grants. If
+    def answers(self, group: Sequence[PendingRequest]) -> list[Retrieval | Exception]:
+        """An answer or an error per request, in order, once all their snapshots are durable, under the current grants. If
         the grants changed, another run is begun.
         """
         self.renew()
-        yield from self._answers(group)
+        try:
+            return self._answers(group)
+        except RunTakenError:  # nothing was written, and the run takes no more: this pass goes into another
+            self.live = None
+            return self._answers(group)
 
     def renew(self) -> None:
         """Switch to the current grants, in the line and in the resolver.
@@ -95,7 +90,7 @@ class Session:
             self.line = replace(self.line, grants=grants.table, provenance=provenance)
             self.live = None
 
-    def _answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
+    def _answers(self, group: Sequence[PendingRequest]) -> list[Retrieval | Exception]:
         self.resolver.corpus.expect_unerased()
         now = self.clock()
         if self.runs is not None and self.live is None:
@@ -105,45 +100,45 @@ class Session:
         resolved = self._resolved(group, now)
         valid = [one for one in resolved if not isinstance(one, InputError)]
         if not valid:
-            yield from (one for one in resolved if isinstance(one, Exception))
-            return
+            return [one for one in resolved if isinstance(one, Exception)]
         names = (
             self.live.take(len(valid))
             if self.live
             else [snapshot_id(new_run_id(now), place) for place in range(1, len(valid) + 1)]
         )
         requests = self.resolver.table(valid)
-        ids = [request["request_id"] for request in valid]
-        captures = [(request_id, name, now) for request_id, name in zip(ids, names, strict=True)]
+        captures = [(request["request_id"], name, now) for request, name in zip(valid, names, strict=True)]
         captures = CAPTURES.from_rows([dict(zip(CAPTURES.columns, one, strict=True)) for one in sorted(captures)])
         self.line = with_counters(self.line, requests)
         with timings() as timed:
             tables = run_line(requests, FAILURES.empty(), captures, self.line)
         of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
-        seconds = timed[-1].ended - timed[0].began
-        took = LineTimings(round(seconds / 1e9, 6), len(valid), seconds_by_node(timed))
-        asked = [one for one, found in zip(group, resolved, strict=True) if not isinstance(found, Exception)]
-        answered: list[_Answered | Exception] = []
-        for request_id, one in zip(ids, asked, strict=True):
-            try:
-                answered.append(self._answered(of_request(request_id), one, tuple(timed), took))
-            except Exception as error:  # any error is the answer to this request alone
-                answered.append(error)
-        try:
-            kept = iter(self._kept([one for one in answered if isinstance(one, _Answered)]))
-        except RunTakenError:  # another process closed the run: this pass goes into another
-            self.live = None
-            found = iter([answer for one in asked for answer in self._again(one)])
-        else:
-            found = iter([next(kept) if isinstance(one, _Answered) else one for one in answered])
-        yield from (one if isinstance(one, Exception) else next(found) for one in resolved)
-
-    def _again(self, asked: PendingRequest) -> Iterator[Retrieval | Exception]:
-        """The answer under the next id, or the error; earlier requests have snapshots, so none is answered twice."""
-        try:
-            yield from self._answers([asked])
-        except Exception as error:  # any error is the answer to this request alone
-            yield error
+        seconds = round((timed[-1].ended - timed[0].began) / 1e9, 6)
+        found = list[Retrieval | Exception]()
+        for asked, request in zip(group, resolved, strict=True):
+            if isinstance(request, InputError):
+                found.append(request)
+                continue
+            answer = replace(
+                retrieval_of(of_request(request["request_id"])),
+                latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
+                max_age_days=max_age_days(self.line.policies["role_policies"], request.get("role")),
+                timings=tuple(timed),
+                together=len(valid),
+            )
+            found.append(answer)
+        began = time.perf_counter_ns()
+        lost, changed = self._write(tables, LineTimings(seconds, len(valid), seconds_by_node(timed)), valid)
+        wrote = Timing(WRITING, began, time.perf_counter_ns())
+        for place, (request, answer) in enumerate(zip(resolved, found, strict=True)):
+            if isinstance(request, InputError) or isinstance(answer, Exception):
+                continue
+            if lost is None:
+                found[place] = replace(answer, timings=(*answer.timings, wrote))
+            elif changed or request["require_snapshot"] or self.runs is not None:
+                required = changed or request["require_snapshot"]
+                found[place] = without_snapshot(answer, required=required, reason=lost)
+        return found
 
     def close(self) -> LiveRun | None:
         """End the session; returns its run if it began one."""
@@ -179,70 +174,34 @@ class Session:
             free = f"{wanted}-{next(self.repeats)}"
         return free
 
-    def _answered(
-        self, tables: dict[str, pa.Table], asked: PendingRequest, timings: tuple[Timing, ...], took: LineTimings
-    ) -> _Answered:
-        """An answer with its snapshot, if there is a run to write it to."""
-        request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
-        snapshot, required = None, request["require_snapshot"]
-        found = replace(
-            retrieval_of(tables),
-            latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
-            max_age_days=max_age_days(self.line.policies["role_policies"], request["role"]),
-            timings=timings,
-            together=took.requests,
-        )
-        if self.live is not None:
-            snapshot = packed(tables, self.line.vectors.used(tables), took)
-        return _Answered(found, required, snapshot)
-
-    def _kept(self, answered: Sequence[_Answered]) -> list[Retrieval | Exception]:
-        """The answers, once their snapshots are durable; if they could not be written, the answers report that.
+    def _write(
+        self, tables: Mapping[str, pa.Table], took: LineTimings, requests: Sequence[Mapping[str, Any]]
+    ) -> tuple[str | None, bool]:
+        """Make the snapshots of a pass durable; if they are not, why, and whether the log was changed. The requests count as
+        asked unless it is certain that nothing was written.
 
         Raises:
             RunTakenError: nothing was written, and the run takes no more.
+            ErasedError: evidence was erased since the corpus was opened.
         """
-        live = self.live
         expect_unerased = self.resolver.corpus.expect_unerased
-        if live is None:
+        if self.live is None:
             expect_unerased()
-            reason = "no folder of runs was named"
-            return [
-                without_snapshot(one.found, required=True, reason=reason) if one.required else one.found
-                for one in answered
-            ]
-        began = time.perf_counter_ns()
-        try:
-            self._write(live, answered)
-        except RunTakenError:
-            raise
-        except ErasedError as error:
-            return [error for _ in answered]
-        except (VerificationError, OSError) as error:
-            expect_unerased()  # not checked yet if writing failed earlier
-            reason, changed = _message_of(error), isinstance(error, VerificationError)  # the log was changed
-            return [without_snapshot(one.found, required=one.required or changed, reason=reason) for one in answered]
-        wrote = Timing(WRITING, began, time.perf_counter_ns())
-        return [
-            replace(one.found, timings=(*one.found.timings, wrote)) if one.found.timings else one.found
-            for one in answered
-        ]
-
-    def _write(self, live: LiveRun, answered: Sequence[_Answered]) -> None:
-        """Make snapshots durable. The requests count as asked unless it is certain that nothing was written."""
-        ids = {one.found.request_id for one in answered}
+            return "no folder of runs was named", False
+        ids = {request["request_id"] for request in requests}
         self.used |= ids
         try:
-            live.write(
-                [one.snapshot for one in answered if one.snapshot is not None], self.resolver.corpus.expect_unerased
-            )
-        except LineInDoubtError:
-            raise
+            self.live.write(packed(tables, self.line.vectors.used(tables), took), expect_unerased)
         except BaseException as error:
-            self.used -= ids
+            if not isinstance(error, LineInDoubtError):
+                self.used -= ids
             if not isinstance(error, Exception):  # the run may have them: who asks again asks in another
                 self.live = None
-            raise
+            if isinstance(error, (RunTakenError, ErasedError)) or not isinstance(error, (VerificationError, OSError)):
+                raise
+            expect_unerased()  # not checked yet if writing failed earlier
+            return _message_of(error), isinstance(error, VerificationError)
+        return None, False
 
 
 def _message_of(error: Exception) -> str:

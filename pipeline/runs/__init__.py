@@ -2,7 +2,7 @@
 
 runs/LOG                          the commits: lines chained by hash; see `log`
 runs/shared/<sha256>              graphs, and the tables of sessions: once for all runs
-runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until they are compacted
+runs/live/<sha256>.arrow.lz4      interactive snapshots, a file per pass of the line, until they are compacted
 runs/contexts/<record>/           recorded model inputs, see `context.store`
 runs/<run_id>/tables/<name>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from .erased_texts import RequestSelection
 from .erasing import RunsErased, erase_evidence, erase_texts
-from .live import LiveRun, PackedSnapshot, RunTakenError, packed
+from .live import LiveRun, PackedSnapshots, RunTakenError, packed
 from .parts import FORMAT, LineTimings
 from .replay import Replay, replay
 from .run import Run
@@ -32,7 +32,7 @@ __all__ = [
     "FORMAT",
     "LineTimings",
     "LiveRun",
-    "PackedSnapshot",
+    "PackedSnapshots",
     "Replay",
     "RequestSelection",
     "Run",

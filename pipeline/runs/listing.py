@@ -7,14 +7,13 @@ Questions are free text, which no line has, as a line cannot be erased.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
-from .live import OF_SNAPSHOT, WHOSE
+from .live import OF_SNAPSHOT, WHOSE, asked_by
 from .parts import with_texts
 from .run import Run
 
@@ -66,7 +65,7 @@ def listed(run: Run, snapshots: list[str]) -> pa.Table:
 
 def _described(run: Run, tables: Mapping[str, pa.Table], names: Sequence[str], snapshots: list[str] | None) -> pa.Table:
     """SNAPSHOTS, all or some, with these columns of their requests and the projects that these reached."""
-    rows, asked = tables[SNAPSHOTS.name], _asked(tables, names)
+    rows, asked = tables[SNAPSHOTS.name], asked_by(tables, names)
     if snapshots is not None:
         rows = rows.filter(pc.is_in(rows["snapshot_id"], pa.array(snapshots, pa.string())))
     of_rows = [asked[id_] for id_ in rows["request_id"].to_pylist()]
@@ -74,15 +73,3 @@ def _described(run: Run, tables: Mapping[str, pa.Table], names: Sequence[str], s
         values = [one[name] or (run.started_by if name == "principal" else None) for one in of_rows]
         rows = rows.append_column(name, pa.array(values, REQUESTS.columns[name].type))
     return rows.append_column(_REACHED, pa.array([one["reached"] for one in of_rows], _REACHED.type))
-
-
-def _asked(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """These columns of each request, refused ones included, and the projects that it reached, by its id."""
-    asked = dict[str, dict[str, Any]]()
-    for table in (tables[FAILURES.name], tables[REQUESTS.name]):
-        known = [name for name in ("request_id", *names) if name in table.column_names]
-        asked |= {row["request_id"]: {**dict.fromkeys(names), **row} for row in table.select(known).to_pylist()}
-    reached = dict[str, set[str]]()
-    for bound in tables[CONTRACT_BOUNDS.name].select(["request_id", "project"]).to_pylist():
-        reached.setdefault(bound["request_id"], set()).add(bound["project"])
-    return {id_: row | {"reached": sorted(reached.get(id_, ()))} for id_, row in asked.items()}

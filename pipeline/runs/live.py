@@ -1,11 +1,11 @@
 """Interactive runs: snapshots on disk before their answers leave, compacted into parts later.
 
 runs/shared/<sha256>                      the graph, and the tables and settings of a run: once for all runs
-runs/live/<snapshot id>.arrow.lz4         one snapshot; a line of LOG names its SHA-256
+runs/live/<sha256>.arrow.lz4              the snapshots of a pass; a line of LOG names each with the SHA-256 of its file
 
-A snapshot is an Arrow IPC stream in an LZ4 frame, one row, with a list of structs per table; tables without rows are
+A file is an Arrow IPC stream in an LZ4 frame, one row, with a list of structs per table; tables without rows are
 omitted. It is compressed as a whole: its 400 columns are small and alike, and compressing each of their buffers takes
-seven times as long for twice the bytes. The answers of one pass share the syncs and the line.
+seven times as long for twice the bytes.
 
 Note: a session has a run of its own, which others may compact or erase from in the meantime. If an erasure sweeps while it
 writes, it begins another run: its files need other names. So does a forked process, whose next snapshot would have its
@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -28,7 +29,7 @@ import pyarrow as pa
 from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
-from ..storage.durable import make_folders, read_whole, sync_all, write_atomic
+from ..storage.durable import make_folders, read_whole, write_atomic
 from ..storage.file_access import system_errors
 from ..storage.places import Place
 from .files import json_bytes, named
@@ -49,8 +50,9 @@ from .parts import (
 __all__ = [
     "LIVE",
     "LiveRun",
-    "PackedSnapshot",
+    "PackedSnapshots",
     "RunTakenError",
+    "asked_by",
     "header_of",
     "live_file",
     "packed",
@@ -71,26 +73,28 @@ class RunTakenError(StoreError):
     """Files were swept, or the run belongs to another process: the next snapshot needs another run."""
 
 
-class PackedSnapshot(NamedTuple):
-    """A snapshot as it is stored, and what its line says."""
+class PackedSnapshots(NamedTuple):
+    """The snapshots of a pass as they are stored, the SHA-256 of that, and what their line says of each."""
 
     data: bytes
-    line: dict[str, Any]
+    sha256: str
+    described: list[dict[str, Any]]
 
 
-def live_file(runs: Place, name: str) -> Place:
-    """The file of an interactive snapshot."""
-    return runs / LIVE / f"{name}{SUFFIX}"
+def live_file(runs: Place, sha256: str) -> Place:
+    """A file of interactive snapshots."""
+    return runs / LIVE / f"{sha256}{SUFFIX}"
 
 
 def packed(
     tables: Mapping[str, pa.Table], vectors: Vectors | None = None, took: LineTimings | None = None
-) -> PackedSnapshot:
-    """The snapshot of one request, with the timings of its line."""
-    line = described(tables)
-    timings = {} if took is None else {line["snapshot_id"]: took}
+) -> PackedSnapshots:
+    """The snapshots of some requests that the line answered together, with its timings."""
+    found = _described(tables)
+    timings = {} if took is None else {one["snapshot_id"]: took for one in found}
     data = _bytes_of(stored_whole(tables, COVERED, vectors, timings))
-    return PackedSnapshot(data, line | {"sha256": hashlib.sha256(data).hexdigest()})
+    sha256 = hashlib.sha256(data).hexdigest()
+    return PackedSnapshots(data, sha256, [one | {"sha256": sha256} for one in found])
 
 
 class LiveRun:
@@ -118,7 +122,7 @@ class LiveRun:
         self._number += count
         return [snapshot_id(self.run_id, number) for number in range(self._number - count + 1, self._number + 1)]
 
-    def write(self, snapshots: Sequence[PackedSnapshot], confirmed: Callable[[], None] = lambda: None) -> None:
+    def write(self, snapshots: PackedSnapshots, confirmed: Callable[[], None] = lambda: None) -> None:
         """Make snapshots durable, all or none.
 
         `confirmed` raises if evidence was erased. An erasure that comes later sweeps, and then reads every line.
@@ -127,38 +131,31 @@ class LiveRun:
             RunTakenError: files without a line were swept, or this process was forked from the one that has the run; nothing
                 was written.
             StoreError: they cannot be written; none is left behind.
-            LineInDoubtError: a store may have accepted the line: the files stay.
+            LineInDoubtError: a store may have accepted the line: the file stays.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
         begun = self.store.log.number()
         confirmed()
-        files = [live_file(self.store.path, one.line["snapshot_id"]) for one in snapshots]
+        file = live_file(self.store.path, snapshots.sha256)
         try:
             with system_errors(self.store.path / LIVE):
-                self._write(files, snapshots)
-            line = {**self._header, "snapshots": [one.line for one in snapshots]}
+                if not self._header:
+                    self._header = header_of(self.store, self.run_id, self._inputs, self._lineage, self._settings)
+                    make_folders(self.store.path / LIVE, self.store.path)
+                write_atomic(file, snapshots.data)
+            line = {**self._header, "snapshots": snapshots.described}
             if self.store.log.commit("live", line, lambda: not self.store.log.swept(begun)) is None:
                 raise RunTakenError(f"Expected to write a snapshot, got a sweep - at {self.run_id}")
         except LineInDoubtError:
             raise
-        except Exception as error:  # no line names them
+        except Exception as error:  # no line names it
             with suppress(OSError):
-                for file in files:
-                    file.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             if not isinstance(error, StoreError) or isinstance(error, RunTakenError) or not self.store.log.swept(begun):
                 raise
             raise RunTakenError(f"Expected to write a snapshot, got a sweep - at {self.run_id}") from error
-        self.written += len(snapshots)
-
-    def _write(self, files: Sequence[Place], snapshots: Sequence[PackedSnapshot]) -> None:
-        folder = self.store.path / LIVE
-        if not self._header:
-            self._header = header_of(self.store, self.run_id, self._inputs, self._lineage, self._settings)
-            make_folders(folder, self.store.path)
-        for file, one in zip(files, snapshots, strict=True):
-            write_atomic(file, one.data, sync=False)
-        sync_all(files, folder)
+        self.written += len(snapshots.described)
 
 
 def header_of(
@@ -239,11 +236,20 @@ def _bytes_of(stored: Mapping[str, pa.Table]) -> bytes:
     return pa.compress(sink.getvalue(), "lz4", asbytes=True)  # the buffer without it is as large as the input
 
 
-def described(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """What the line of an interactive snapshot says of it, from its tables, which have one request."""
-    snapshot, requests, failures = (tables[table.name] for table in (SNAPSHOTS, REQUESTS, FAILURES))
-    known: dict[str, pa.Table] = {"project": failures} if failures.num_rows else dict.fromkeys(WHOSE, requests)
-    known |= dict.fromkeys((*OF_SNAPSHOT, "snapshot_digest"), snapshot)
-    row = dict.fromkeys(WHOSE) | {name: table[name][0].as_py() for name, table in known.items()}
-    reached = sorted(tables[CONTRACT_BOUNDS.name]["project"].unique().to_pylist())
-    return row | {"created_at": snapshot["created_at"][0].as_py().isoformat(), "reached": reached}
+def _described(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+    """What the line of interactive snapshots says of each."""
+    asked = asked_by(tables, WHOSE)
+    rows = tables[SNAPSHOTS.name].select([*OF_SNAPSHOT, "snapshot_digest", "created_at"]).to_pylist()
+    return [asked[row["request_id"]] | row | {"created_at": row["created_at"].isoformat()} for row in rows]
+
+
+def asked_by(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """These columns of each request, refused ones included, and the projects that it `reached`, by its id."""
+    asked = dict[str, dict[str, Any]]()
+    for table in (tables[FAILURES.name], tables[REQUESTS.name]):
+        known = [name for name in ("request_id", *names) if name in table.column_names]
+        asked |= {row["request_id"]: {**dict.fromkeys(names), **row} for row in table.select(known).to_pylist()}
+    reached = defaultdict[str, set[str]](set)
+    for bound in tables[CONTRACT_BOUNDS.name].select(["request_id", "project"]).to_pylist():
+        reached[bound["request_id"]].add(bound["project"])
+    return {id_: row | {"reached": sorted(reached[id_])} for id_, row in asked.items()}

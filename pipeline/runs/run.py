@@ -1,6 +1,6 @@
-"""Reading one run: Parquet parts of shards, and one file per interactive snapshot that is not compacted.
+"""Reading one run: Parquet parts of shards, and one file per pass of interactive snapshots that are not compacted.
 
-A piece is what is read at once: a shard, or an interactive snapshot, as the lines of LOG name them. To read one snapshot,
+A piece is what is read at once: a shard, or a file of interactive snapshots, as the lines of LOG name them. To read one snapshot,
 only its piece is read, and of shards of a batch at most the ids of their snapshots.
 """
 
@@ -240,7 +240,7 @@ class Run:
         for shard in self.shards:
             yield shard, self._of(names, [shard])
         for at in range(0, len(self.files), JOINED):
-            yield "", self._of(names, self.files[at : at + JOINED])
+            yield "", self._of(names, [*self.files][at : at + JOINED])
 
     @property
     def _pieces(self) -> list[str]:
@@ -261,8 +261,8 @@ class Run:
     def _read(self, piece: str, reads: Mapping[str, Collection[str] | None]) -> dict[str, pa.Table]:
         """Stored tables of a piece: those that have the rows of some tables, with at least these columns."""
         homes = {home_of(name) for name in reads}
-        if piece in self.kept:
-            return read_tables(live_file(self.store.path, piece), self.kept[piece]["sha256"], homes)
+        if piece in self.files:
+            return read_tables(live_file(self.store.path, piece), piece, homes)
 
         def chosen(home: str, stored: Sequence[str]) -> list[str]:
             wanted = [reading(name, columns)(stored) for name, columns in reads.items() if home_of(name) == home]
@@ -299,9 +299,9 @@ class Run:
         return _joined(home, [opened[home]] if home in opened else [])
 
     def piece_of(self, snapshot_id: str) -> str | None:
-        """The interactive snapshot itself, or the shard of a snapshot; None if there is none."""
-        if snapshot_id in self.files:
-            return snapshot_id
+        """The file or the shard of a snapshot; None if there is none."""
+        if snapshot_id in self.kept and (file := self.kept[snapshot_id]["sha256"]) in self.files:
+            return file
         for line in of_kind(self.lines, "shard"):
             if snapshot_id in line.body.get("snapshots", ()):
                 return line.body["shard"]
@@ -320,10 +320,14 @@ class Run:
         return self._shard_of.get(snapshot_id)
 
 
-def files_of(lines: list[Line]) -> list[str]:
-    """The snapshots of a session that have a file each: those that no shard has."""
+def files_of(lines: list[Line]) -> dict[str, list[str]]:
+    """The files of a session, by SHA-256, with their snapshots: those that no shard has."""
     compacted = {name for line in of_kind(lines, "shard") for name in line.body.get("snapshots", ())}
-    return [name for name in snapshots_named(lines) if name not in compacted]
+    found = dict[str, list[str]]()
+    for name, one in snapshots_named(lines).items():
+        if name not in compacted:
+            found.setdefault(one["sha256"], []).append(name)
+    return found
 
 
 def parts_of(lines: list[Line]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:

@@ -291,8 +291,8 @@ class StagedRun:
         return Run(self.store, self.run_id)
 
 
-SNAPSHOTS_EACH = 512
-"""Snapshots per shard of a compacted run: the unit of memory, as in a run of a table of requests."""
+FILES_EACH = 512
+"""Files per shard of a compacted run; most have one snapshot."""
 
 
 def compact(store: Runs, run_id: str) -> Run:
@@ -303,15 +303,15 @@ def compact(store: Runs, run_id: str) -> Run:
     """
     run_id = (run := store.open(run_id)).run_id
     waiting = {*run.files}  # its session may go on
-    while names := [name for name in run.files if name in waiting][:SNAPSHOTS_EACH]:
+    while files := [file for file in run.files if file in waiting][:FILES_EACH]:
         store.commit_parts(
             "shard",
-            lambda run=run, names=names: _written(run, names),
+            lambda run=run, files=files: _written(run, [name for file in files for name in run.files[file]]),
             lambda run=run: not of_kind(store.log.after(run.lines), "shard", "erase"),
         )
         run = Run(store, run_id)
-        for name in {*names} - {*run.files}:
-            live_file(store.path, name).unlink(missing_ok=True)
+        for file in {*files} - {*run.files}:
+            live_file(store.path, file).unlink(missing_ok=True)
     return run
 
 

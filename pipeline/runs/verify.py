@@ -152,9 +152,9 @@ def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple
 
 def _check_files(run: Run, found: _Found) -> None:
     """Check every file of a run against its line in LOG."""
-    for name in run.files:
-        path = live_file(run.store.path, name)
-        _expect(path, f"{path.parent.name}/{path.name}", run.kept[name]["sha256"], found)
+    for sha256 in run.files:
+        path = live_file(run.store.path, sha256)
+        _expect(path, f"{path.parent.name}/{path.name}", sha256, found)
     parts = {path: sha256 for shard in run.shards.values() for path, sha256 in shard.items()}
     for path, sha256 in parts.items():
         _expect(run.folder / path, path, sha256, found)

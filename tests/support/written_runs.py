@@ -43,13 +43,13 @@ def session_of(store: Runs, line_tables: Maker, settings: dict[str, Any] | None 
 def live(store: Runs, line_tables: Maker, snapshots: int = 2) -> Run:
     session = session_of(store, line_tables)
     for number in range(1, snapshots + 1):
-        session.write([packed(line_tables(1, run_id=session.run_id, first=number))])
+        session.write(packed(line_tables(1, run_id=session.run_id, first=number)))
     return store.open(session.run_id)
 
 
 def file_of(run: Run, number: int) -> Path:
     """The file of an interactive snapshot, from 1."""
-    return Path(str(live_file(run.store.path, [*run.kept][number - 1])))
+    return Path(str(live_file(run.store.path, [*run.files][number - 1])))
 
 
 def part_of(run: Run, table: str, shard: str = "00000") -> Path:
