@@ -29,7 +29,7 @@ from ..line.provenance import with_part
 from ..requests.resolve import RequestResolver
 from ..runs import LineTimings, LiveRun, Runs, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
-from ..runs.log import LineInDoubtError
+from ..storage.chain import LineInDoubtError
 from ..storage.places import Place
 from ..views.lineage import current_lineage
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot

@@ -87,27 +87,14 @@ from .stored_records import (
 )
 
 __all__ = [
-    "CorpusStore",
     "RoleOverlay",
-    "assemble_bundle",
-    "build_query",
-    "embed",
     "evidence_provenance",
     "fallback_decisions",
-    "ingest",
-    "ingest_file",
-    "lexical_search",
-    "merge_candidates",
-    "metadata_filter",
     "packet_knowledge",
-    "rerank",
-    "retrieve",
-    "retrieve_async",
-    "semantic_search",
     "validate_bundle",
     "validate_overlay",
 ]
-
+"""The document's names that are defined elsewhere."""
 
 Overlay = Mapping[str, Any] | RoleOverlay | None
 Candidate = dict[str, Any]
@@ -514,6 +501,6 @@ def _snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def __getattr__(name: str) -> Any:
     """A function by its camelCase name: `ingestFile` for `ingest_file`."""
-    if snake(name) in __all__:
-        return globals()[snake(name)]
+    if (known := snake(name)) != name and known in globals():
+        return globals()[known]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

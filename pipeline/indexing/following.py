@@ -37,21 +37,6 @@ from ..storage.durable import make_folders, write_atomic
 from ..storage.file_access import held
 from .report import IndexReport
 
-__all__ = [
-    "IndexRequest",
-    "defaults_in",
-    "expect_names",
-    "file_of",
-    "followed",
-    "imports",
-    "makes_corpus",
-    "of_folder",
-    "remember",
-    "state_of",
-    "uncommitted",
-    "up_to_date",
-]
-
 _RACY = 100_000_000
 """Nanoseconds: a file that was written so recently may be written again at the same time of its clock."""
 

@@ -54,8 +54,6 @@ from ..storage.file_access import expect_writable
 from .following import IndexRequest, expect_names
 from .report import IndexReport
 
-__all__ = ["index_into"]
-
 Tables = Iterable[pa.Table]
 
 PART_PLACEMENTS = 150_000

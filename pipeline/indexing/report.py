@@ -11,8 +11,6 @@ from ..progress import counted
 from ..sources.report import SourceReport
 from ..storage.places import Place
 
-__all__ = ["IndexReport"]
-
 _UNITS = {"history": "version"}
 SHOWN = 3
 """The report for people lists this many skipped rows, applied defaults or notes of a kind."""

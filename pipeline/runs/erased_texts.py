@@ -25,8 +25,6 @@ from ...nodes.columns.keys import flat, flattened, pair_positions
 from ...nodes.tables import CANDIDATES, SESSION_EVENTS
 from .parts import VIEWS
 
-__all__ = ["READS", "Gone", "RequestSelection", "gone_from"]
-
 _WHOSE = {"request_id", "evidence_id", "merged_rows", "record_id", "source_id", "principal", "asked_by", "project",
           "condition"}  # fmt: skip
 """Columns that say what a row refers to, or whose it is."""

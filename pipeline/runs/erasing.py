@@ -29,8 +29,6 @@ from .run import Run, parts_of
 from .store import Runs, StagedRun, compact
 from .writing import table_of, write_texts
 
-__all__ = ["RunsErased", "erase_evidence", "erase_texts", "erased_from"]
-
 
 def erased_from(lines: Iterable[Line]) -> dict[str, set[str]]:
     """The hashes of the texts that were removed from each shard of a run, as its lines say."""

@@ -17,8 +17,6 @@ from .live import OF_SNAPSHOT, WHOSE, asked_by
 from .parts import with_texts
 from .run import Run
 
-__all__ = ["listed", "whose"]
-
 _REACHED = pa.field("reached", pa.list_(pa.string()))
 _ASKED = (*WHOSE, "purpose", "as_of", "question")
 """The columns of a list from the request of each snapshot."""

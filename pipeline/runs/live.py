@@ -29,12 +29,13 @@ import pyarrow as pa
 from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
+from ..storage.chain import Line, LineInDoubtError
 from ..storage.durable import make_folders, read_whole, write_atomic
 from ..storage.file_access import system_errors
 from ..storage.places import Place
 from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
-from .log import Line, LineInDoubtError, RunFolder
+from .log import RunFolder
 from .parts import (
     FORMAT,
     PER_RUN,
@@ -46,19 +47,6 @@ from .parts import (
     stored_tables,
     stored_whole,
 )
-
-__all__ = [
-    "LIVE",
-    "LiveRun",
-    "PackedSnapshots",
-    "RunTakenError",
-    "asked_by",
-    "header_of",
-    "live_file",
-    "packed",
-    "read_inputs",
-    "read_tables",
-]
 
 LIVE = "live"
 SUFFIX = ".arrow.lz4"

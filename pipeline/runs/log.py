@@ -22,12 +22,10 @@ from contextlib import suppress
 from typing import Any
 
 from ...nodes.errors import MovedOnError, VerificationError
-from ..storage.chain import Chain, Line, LineInDoubtError
+from ..storage.chain import Chain, Line
 from ..storage.durable import exists, make_folders, sync_path, write_atomic
 from ..storage.places import Place
 from ..storage.signing import UNSIGNED, Signer
-
-__all__ = ["LOG", "Line", "LineInDoubtError", "RunFolder", "RunLog", "is_unfinished", "of_kind", "snapshots_named"]
 
 LOG = "LOG"
 _OF_RUN = re.compile(rb'"kind":"([a-z]+)"[^\n]*?"run_id":"(run-[0-9a-v]+)"')

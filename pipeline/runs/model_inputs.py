@@ -19,8 +19,6 @@ from ..storage.durable import entries, exists, remove_leftovers, remove_tree
 from ..storage.places import Place
 from .files import parquet_bytes, read_json, read_parquet, write_bytes, write_json
 
-__all__ = ["CONTEXTS", "TEXTS", "erase_from_inputs", "records_in"]
-
 CONTEXTS = "contexts"
 """The folder of records below a folder of runs."""
 TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])

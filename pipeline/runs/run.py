@@ -36,8 +36,6 @@ from .parts import (
 )
 from .writing import table_of
 
-__all__ = ["Run", "files_of", "parts_of"]
-
 JOINED = 128
 """Interactive files that are joined at a time: separate tables need many times the memory of their rows."""
 

@@ -33,8 +33,6 @@ from .run import Run
 from .store import STAGE, Runs
 from .writing import is_named_for
 
-__all__ = ["RunProblem", "VerifyReport", "verify"]
-
 Kind = Literal["changed", "missing", "extra"]
 _SHARED = ("inputs_sha256", "lineage_sha256")
 

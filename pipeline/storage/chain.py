@@ -35,8 +35,6 @@ from .file_access import file_mode_in, make_folder, open_new, system_errors
 from .places import ObjectPlace, Place
 from .signing import UNSIGNED, Signer
 
-__all__ = ["START", "Chain", "Line", "LineInDoubtError", "sealed"]
-
 START = "0" * 64
 """The `previous` hash of the first line."""
 WAIT_SECONDS = 10.0

@@ -19,18 +19,6 @@ from filelock import FileLock, Timeout
 from ...nodes.errors import BusyError, ScopedRetrievalError, StoreError
 from .places import ObjectPlace, Place
 
-__all__ = [
-    "expect_writable",
-    "file_mode_in",
-    "held",
-    "keep_out",
-    "make_folder",
-    "open_new",
-    "opened_below",
-    "others_may_write",
-    "system_errors",
-]
-
 
 def file_mode_in(folder: Path) -> int:
     """The mode of a new file in a folder: 0600, plus the access that the folder gives to its group and others."""

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
 
-__all__ = ["ObjectPlace", "Place", "at_home", "fixed_place", "is_url", "place_of"]
-
 _LOCAL = ("file", "local")
 _EXTRAS = {"s3": "remote", "s3a": "remote"}
 """Protocols whose package an extra of this package installs."""

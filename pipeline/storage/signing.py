@@ -19,8 +19,6 @@ from typing import Any
 
 from ...nodes.errors import InputError, StoreError, VerificationError
 
-__all__ = ["UNSIGNED", "Signer"]
-
 
 @dataclass(frozen=True)
 class Signer:
