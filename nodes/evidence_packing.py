@@ -5,15 +5,23 @@ reason. No row is added: each rule reads only the request's own candidates.
 
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
 neighbors of one document version (merged as far as they add words of the question), the cap on unverified items, the
-cap per document, and at last the number of items that trimming tries. Note: members of a conflict set are exempt from merging, from the near-duplicate rule and from the
-source cap, since competing claims look alike; they stay together at the place of the best of them, and no cap separates
-them. A role only orders the kept rows (its first and last kinds, and one item of each source before a second of any).
+cap per document, and at last the number of items that trimming tries. A role only orders the kept rows (its first and
+last kinds, and one item of each source before a second of any).
+
+A kind has a place for its best item, so that one kind does not fill a block alone: an item is moved from behind the
+estimated end of the shown items to the last places before that end, if its score is near that of the best, or if the
+request requires its kind. So variety costs only the weakest items that would be shown.
+
+Note: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
+competing claims look alike; they stay together at the place of the best of them, and no cap separates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import accumulate, compress, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +29,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
-from .blocks.kind_places import BESIDE_TEXT, TOKENS_PER_TERM, Places, kind_classes, required_kinds
 from .blocks.passages import asked_by
 from .columns.keys import (
     among,
     constants,
     distinct_rows,
-    first_of_runs,
     first_that_holds,
     flags_at,
     flat,
@@ -35,16 +41,19 @@ from .columns.keys import (
     gathered_columns,
     integers,
     order_by,
+    positions,
     rank_within,
-    run_lengths,
     take_or,
     truth,
 )
 from .columns.ragged import starts_of
-from .reranking.role_terms import LAST, reading_order
+from .frames import posting_keys
+from .reranking.role_terms import reading_order
 from .tables import PACKS, Contracts, Evidence, MatchTerms, Packs, Pool, Ranked, RolePolicies
-from .text.named_first import asked_records, named_first
+from .text.index_keys import id_keys
+from .text.references import named_records
 from .text.same_texts import alike, numbers_of
+from .vocabulary import EVIDENCE_NEEDS
 
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item has at most this many bytes per token of `max_chunk_tokens`, so trimming seldom cuts merged text."""
@@ -56,11 +65,20 @@ TRIED = 16
 """At least so many items go on to trimming, and a third more than may be shown: what is ranked below them is not worth the
 little room that they leave."""
 
+NEAR = 0.7
+"""An item is near if it has at least this share of the best final score of its request."""
+KEPT_SHARE = 3
+"""At most one part in this many of the budget is reserved for kinds."""
+TOKENS_PER_TERM, BESIDE_TEXT = 2, 40
+"""Estimated tokens of a text per index term, and of what is printed around it."""
+
 _READ = (
     "evidence_id", "row", "contract", "standing", "lanes", "text_sha256", "source_id", "path", "origin_class",
     "evidence_kind", "lifecycle", "conflict_set", "workspace_root", "branch", "owner_user", "owner_project", "zone",
     "principals", "document_type", "content_type", "entity", "length", "version", "line_start", "line_end", "byte_start", "byte_end",
 )  # fmt: skip
+
+_LIMITS = ("max_items", "max_tokens")
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -76,7 +94,7 @@ def packs(
 ) -> Packs:
     """Every ranked row once, by request and position: dropped rows first (position 0, by rank), then the items.
 
-    `merged_rows` of an item lists its rows in document order; of a dropped row, the row alone.
+    `members` of an item lists its rows in document order; of a dropped row, the row alone.
     """
     at = integers(ranked["place"])
     rows = gathered_columns(pool, _READ, at)
@@ -98,39 +116,42 @@ def packs(
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
     adds = _adding(row, owner, evidence["text"], match_terms, contracts["request_id"])
-    packing.merge(_runs(packing, source, rows, standing, disputed, limit, adds))
+    runs = _runs(packing.kept & ~disputed, source, rows, standing, limit, adds)
+    packing.drop_repeats(runs, "merged", among=runs >= 0)
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, ids)
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
     history = np.asarray(pc.equal(standing, "history")) | stale
-    turn = _turns(document, packing.kept, flags_at(contracts["source_diversity"], owner))
-    past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
-    wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
-    place_by = _placing(packing.kept, owner, conflict, disputed)
-    # The first items of good documents come before the second of any.
-    final = ranked["final"].to_numpy()
-    brief = ~among(take_or(contracts["detail"], owner), ("full",))
-    again = _turns(document, packing.kept, brief) > 0
-    worth = np.where(again, AGAIN * final, final)
-    # Memories that still hold come before past ones, however well those match.
-    by_rank = place_by(past, turn, -worth)
+    merged = (packing.reason == "merged").nonzero()[0]
+    length = rows["length"].to_numpy().astype(np.float64)
+    length += np.bincount(packing.into[merged], weights=length[merged], minlength=len(length))
+    tokens = np.minimum(length * TOKENS_PER_TERM, _limits(contracts, "max_chunk_tokens", owner)) + BESIDE_TEXT
     record = truth(pc.equal(rows["origin_class"], "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
-    asked = asked_records(rows["lanes"], record) if record.any() else record
-    named = named_first(by_rank, owner, asked, record, rows["entity"], row, evidence["text"])
-    by_rank = place_by(named)
-    kinds = _kind_classes(packing, by_rank, owner, rows, ranked, contracts, history, (conflict, disputed))
-    by_rank = place_by(kinds, by_rank)
-    # A role reorders only items that would be shown anyway: its order admits no others.
-    beyond = _places(by_rank, owner, conflict, disputed) > _limits(contracts, "max_items", owner)
-    position = place_by(np.where(beyond, LAST + 1, wanted), by_rank)
-    tried = np.maximum(_limits(contracts, "max_items", owner) * 4 // 3, TRIED)
-    packing.drop(_places(position, owner, conflict, disputed) > tried, "budget_items")
-    position[~packing.kept] = 0
-    alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
+    brief = ~among(take_or(contracts["detail"], owner), ("full",))
+    turn = _turns(document, packing.kept)
+    # The first items of good documents come before the second of any.
+    worth = np.where(brief & (turn > 0), AGAIN * ranked["final"].to_numpy(), ranked["final"].to_numpy())
+    # Memories that still hold come before past ones, however well those match.
+    past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
+    turn *= flags_at(contracts["source_diversity"], owner)
+    role = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
+    lead = _leads(packing.kept, conflict, disputed)
+    kept = packing.kept.nonzero()[0]
+    by = lead[kept]
+    kept = kept[order_by(owner[kept], past[by], turn[by], -worth[by], by)]
+    if record[kept].any():
+        kept = _named_first(kept, owner, lead, record, row, rows, evidence["text"])
+    kinds = _first_of_kinds(kept[~history[kept]], kept, owner, rows["evidence_kind"], ranked, contracts)
+    items = _Items(lead.tolist(), tokens.astype(np.int64).tolist(), role.tolist())
+    own = (np.split(index, owner[index].searchsorted(np.arange(1, contracts.num_rows))) for index in (kept, kinds))
+    position = np.zeros(len(owner), dtype=np.int64)
+    for limits, in_order, of_kinds in zip(contracts.select(_LIMITS).to_pylist(), *own, strict=True):
+        shown = items.tried(in_order.tolist(), of_kinds.tolist(), *limits.values())
+        position[shown] = np.arange(1, len(shown) + 1)
+    packing.drop(position == 0, "budget_items")
     order = order_by(owner, position, ranked["rank"].to_numpy())
-    members, starts = _members(packing, _start(rows))
-    lists = {"merged_rows": ids.take(pa.array(members)), "members": pa.array(at[members])}
+    members, starts = _members(packing, integers(rows["byte_start"].fill_null(-1)))
     table = PACKS.build(
         {
             "request_id": ranked["request_id"],
@@ -140,19 +161,100 @@ def packs(
             "kept": packing.kept,
             "reason_code": pa.array(packing.reason, pa.string()),
             "merged_into": ids.take(pa.array(packing.into, mask=packing.into < 0)),
-            **{name: pa.ListArray.from_arrays(starts, values) for name, values in lists.items()},
+            "members": pa.ListArray.from_arrays(starts, pa.array(at[members])),
             "standing": standing,
             "form": _forms(contracts, owner, rows, standing, unverified, disputed),
-            "conflict_note": alone,
             "history": history,
         }
     )
     return table.take(pa.array(order))
 
 
-def _start(rows: dict[str, pa.Array]) -> Int:
-    """First byte in the document, -1 where unknown."""
-    return integers(rows["byte_start"].fill_null(-1))
+class _Items(NamedTuple):
+    """What is known of the rows of all requests, in order of request and rank, to order the items of each."""
+
+    lead: list[int]
+    """The best of its conflict set, else the row itself."""
+    tokens: list[int]
+    role: list[int]
+
+    def tried(self, rows: list[int], kinds: list[int], most: int, tokens: int) -> list[int]:
+        """The rows of a request that trimming tries, in the order of its block: first those for which there is room, then
+        those of `kinds` that are kept behind them. A role reorders what would be shown, and admits no others.
+        """
+        kept, front = list[int](), self._front(rows, most, tokens)
+        for _ in range(2):  # kept items take room, and may push another out of the front
+            behind = [n for n in kinds if n not in front]
+            used = accumulate([self.tokens[n] for n in behind])
+            kept = [n for n, sum_ in zip(behind, used, strict=True) if sum_ <= tokens // KEPT_SHARE]
+            front = self._front(rows, most - len(kept), tokens - sum([self.tokens[n] for n in kept]))
+        leads = [n for n in rows if self.lead[n] == n]
+        behind = [n for n in leads if n not in front]
+        ordered = [n for n in leads if n in front] + [n for n in behind if n in kept]
+        ordered += [n for n in behind if n not in kept]
+        ordered = sorted(ordered[:most], key=self.role.__getitem__) + ordered[most : max(most * 4 // 3, TRIED)]
+        if len(leads) == len(rows):
+            return ordered
+        return [n for one in ordered for n in rows if self.lead[n] == one]
+
+    def _front(self, rows: list[int], most: int, tokens: int) -> set[int]:
+        """The first rows, as far as there is room; one in any case."""
+        found = {*rows[:1]}
+        for n in rows:
+            most -= self.lead[n] == n
+            tokens -= self.tokens[n]
+            if tokens < 0 or most < 0:
+                break
+            found.add(n)
+        return found
+
+
+def _first_of_kinds(able: Int, kept: Int, owner: Int, kind: pa.Array, ranked: pa.Table, contracts: pa.Table) -> Int:
+    """The first able row of each kind of each request, if its kind is required or its score is near the best; required
+    kinds first. History is never the item of a kind.
+    """
+    final = ranked["final"].to_numpy()
+    code = np.asarray(kind.dictionary_encode().indices)
+    first = able[np.sort(distinct_rows(owner[able], code[able])[0])]
+    best = np.zeros(contracts.num_rows)
+    np.maximum.at(best, owner[kept], final[kept])
+    needs = [{EVIDENCE_NEEDS[need][0] for need in own or ()} for own in contracts["required_evidence"].to_pylist()]
+    kinds = kind.take(pa.array(first)).to_pylist()
+    required = np.array([one in needs[of] for one, of in zip(kinds, owner[first].tolist(), strict=True)], dtype=bool)
+    first, required = (values[required | (final[first] >= NEAR * best[owner[first]])] for values in (first, required))
+    return first[order_by(owner[first], ~required)]
+
+
+def _leads(kept: Bool, conflict: Int, disputed: Bool) -> Int:
+    """The best kept row of the conflict set of each row, which is in one place, that of its best; else the row itself."""
+    lead = np.arange(len(kept))
+    index = (kept & disputed).nonzero()[0]
+    first, inverse = distinct_rows(conflict[index])
+    lead[index] = index[first[inverse]]
+    return lead
+
+
+def _named_first(
+    kept: Int, owner: Int, lead: Int, record: Bool, row: Int, rows: dict[str, pa.Array], texts: pa.ChunkedArray
+) -> Int:
+    """Records that a requested record names follow it directly (S1.14, S1.18: direct dependencies are included).
+
+    A named record does not match the question, so rows similar to the requested one outrank it and fill a cap on items.
+    Only records that the exact lane found count as requested, not those that match by words alone.
+    """
+    at = record[kept].nonzero()[0]
+    of = owner[kept].tolist()
+    lanes, entities = (rows[name].take(pa.array(kept[at])).to_pylist() for name in ("lanes", "entity"))
+    asked = np.array(["exact" in lane for lane in lanes], dtype=bool)
+    seeds = at[asked].tolist()
+    named = named_records(pa.nulls(len(seeds), pa.string()), gathered(texts, row[kept[seeds]]))
+    leaders = {(of[seeds[number]], key): seeds[number] for number, key in sorted(named, reverse=True)}
+    places = 2 * np.arange(len(kept))
+    for place, entity in zip(at[~asked].tolist(), compress(entities, ~asked), strict=True):
+        following = ((of[place], key) for key in posting_keys("id", id_keys(entity or "")))
+        places[place] = min([2 * place, *(2 * leaders[one] + 1 for one in following if one in leaders)])
+    of_lead = places[positions(pa.array(lead[kept]), pa.array(kept))]
+    return kept[order_by(of_lead, lead[kept], kept)]
 
 
 class _Packing:
@@ -182,10 +284,6 @@ class _Packing:
         self.into[index[repeated]] = index[first[inverse]][repeated]
         self.kept[index[repeated]] = False
         self.reason[index[repeated]] = reason
-
-    def merge(self, runs: Int) -> None:
-        """Rows of one run become one item, led by its best."""
-        self.drop_repeats(runs, "merged", among=runs >= 0)
 
     def drop_beyond(self, group: Int, among: Bool, limit: Int, reason: str) -> None:
         """Keep the best rows of `among` in each group, up to the limit."""
@@ -226,26 +324,19 @@ def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
 
 
 def _runs(
-    packing: _Packing,
-    source: Int,
-    rows: dict[str, pa.Array],
-    standing: pa.Array,
-    disputed: Bool,
-    limit: Int,
-    adds: Callable[[Int, Int], Bool],
+    able: Bool, source: Int, rows: dict[str, pa.Array], standing: pa.Array, limit: Int, adds: Callable[[int, int], bool]
 ) -> Int:
     """A run number for rows that become one item: neighbors of one document version and the same rights around their
     best; else -1.
 
     `source` is a number per request, source and path: most rows are alone there and need no further comparison. Rows
     farther from the best row than half of the remaining limit stay separate items, and so do rows at either end that
-    add no word of the question to the best row.
+    add no word of the question to the best row; `adds` tells that.
     """
     start, end, first, last = (
         integers(rows[name].fill_null(-1)) for name in ("byte_start", "byte_end", "line_start", "line_end")
     )
-    able = packing.kept & ~disputed & (start >= 0) & np.asarray(rows["path"].is_valid())
-    index = able.nonzero()[0]
+    index = (able & (start >= 0) & np.asarray(rows["path"].is_valid())).nonzero()[0]
     index = index[np.bincount(source[index], minlength=1)[source[index]] > 1]
     runs = np.full(len(source), -1, dtype=np.int64)
     if not len(index):
@@ -256,49 +347,54 @@ def _runs(
         rows["zone"], pc.binary_join(rows["principals"], "\n"), rows["origin_class"], rows["evidence_kind"],
         rows["lifecycle"], standing,
     )  # fmt: skip
-    document = np.empty(len(source), dtype=np.int64)
-    document[index] = numbers_of(source[index], *(part.take(at) for part in parts))
-    order = index[order_by(document[index], start[index])]
+    document = numbers_of(source[index], *(part.take(at) for part in parts))
+    by_place = order_by(document, start[index])
+    order, document = index[by_place], document[by_place]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
-    chained = np.zeros(len(order), dtype=bool)
-    chained[1:] = (document[here] == document[before]) & touching
-    if not chained.any():
-        return runs
-    chain = (~chained).cumsum() - 1
-    best = np.full(int(chain[-1]) + 1, len(source), dtype=np.int64)
-    np.minimum.at(best, chain, order)
-    lead = best[chain]
-    room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
-    near = ((end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)).nonzero()[0]
-    # Of the rows near the best, those stay that add a word or stand between it and one that does.
-    adding = near[(order[near] == lead[near]) | adds(order[near], lead[near])]
-    first_adding, last_adding = np.full(len(best), len(order)), np.full(len(best), -1)
-    np.minimum.at(first_adding, chain[adding], adding)
-    np.maximum.at(last_adding, chain[adding], adding)
-    near = near[(near >= first_adding[chain[near]]) & (near <= last_adding[chain[near]])]
-    runs[order[near]] = lead[near]
+    cuts = (~(touching & (document[1:] == document[:-1]))).nonzero()[0] + 1
+    low, high, most, number = (column[order].tolist() for column in (start, end, limit, np.arange(len(source))))
+    for first_of, stop in pairwise([0, *cuts.tolist(), len(order)]):
+        if stop - first_of < 2:
+            continue
+        lead = min(range(first_of, stop), key=number.__getitem__)
+        near = []
+        for at in range(first_of, stop):
+            room = max(most[at] - (high[lead] - low[lead]), 0) // 2
+            if high[at] - high[lead] <= room and low[lead] - low[at] <= room:
+                near.append(at)
+        # Of the rows near the best, those stay that add a word or stand between it and one that does.
+        adding = [at for at in near if at == lead or adds(number[at], number[lead])]
+        runs[[number[at] for at in near if adding[0] <= at <= adding[-1]]] = number[lead]
     return runs
 
 
 def _adding(
     row: Int, owner: Int, texts: pa.ChunkedArray, terms: pa.Table, requests: pa.ChunkedArray
-) -> Callable[[Int, Int], Bool]:
-    """A function that tells whether each of some rows contains a word of its request that its lead lacks; nothing is read
-    before it is needed.
+) -> Callable[[int, int], bool]:
+    """A function that tells whether a row contains a word of its request that its lead lacks; nothing is read before it is
+    needed.
     """
+    asked, ids = asked_by(terms), requests.to_pylist()
 
-    def adds(rows: Int, leads: Int) -> Bool:
-        if not terms.num_rows:
-            return np.zeros(len(rows), dtype=bool)
-        asked, ids = asked_by(terms), requests.to_pylist()
-        read = np.unique(np.concatenate([rows, leads])[np.concatenate([rows != leads] * 2)])
-        stored = zip(read.tolist(), owner[read].tolist(), gathered(texts, row[read]).to_pylist(), strict=True)
-        found = {at: asked[ids[own]].words_in(text.encode()) for at, own, text in stored}
-        pairs = zip(rows.tolist(), leads.tolist(), strict=True)
-        return np.array([at != lead and not found[at] <= found[lead] for at, lead in pairs], dtype=bool)
+    def said(at: int) -> Iterator[Any]:
+        words = asked[ids[owner[at]]]
+        return words.words_in(texts[int(row[at])].as_py().encode()) if words.words else iter(())
 
-    return adds
+    @cache
+    def of_lead(at: int) -> set[Any]:
+        return {*said(at)}
+
+    return lambda at, lead: any(word not in of_lead(lead) for word in said(at))
+
+
+def _turns(source: Int, kept: Bool) -> Int:
+    """The number of kept rows of the same source before each of them."""
+    index = kept.nonzero()[0]
+    order = index[source[index].argsort(kind="stable")]
+    turn = np.zeros(len(source), dtype=np.int64)
+    turn[order] = rank_within(source[order])
+    return turn
 
 
 def _members(packing: _Packing, start: Int) -> tuple[Int, pa.Array]:
@@ -311,86 +407,6 @@ def _members(packing: _Packing, start: Int) -> tuple[Int, pa.Array]:
     row = np.concatenate([every, every[merged]])
     order = order_by(item, start[row], row)
     return row[order], pa.array(starts_of(np.bincount(item, minlength=len(start))), pa.int32())
-
-
-def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
-    """The number of items of the same source before each item, if sources take turns; else 0."""
-    index = (kept & diverse).nonzero()[0]
-    if not len(index):
-        return np.zeros(len(source), dtype=np.int64)
-    order = index[source[index].argsort(kind="stable")]
-    turn = np.zeros(len(source), dtype=np.int64)
-    turn[order] = rank_within(source[order])
-    return turn
-
-
-def _placing(kept: Bool, owner: Int, conflict: Int, disputed: Bool) -> Callable[..., Int]:
-    """A function that places the kept rows 1, 2, ... per request by given columns, then rank; 0 = dropped.
-
-    A conflict set is in one place, that of its best.
-    """
-    index = kept.nonzero()[0]
-    best = index.copy()
-    together = disputed[index].nonzero()[0]
-    first, inverse = distinct_rows(conflict[index[together]])
-    best[together] = index[together][first[inverse]]
-    of = owner[index]
-
-    def place_by(*columns: NDArray[Any]) -> Int:
-        order = index[order_by(of, *(column[best] for column in columns), best, index)]
-        position = np.zeros(len(kept), dtype=np.int64)
-        position[order] = rank_within(owner[order]) + 1
-        return position
-
-    return place_by
-
-
-def _kind_classes(
-    packing: _Packing,
-    position: Int,
-    owner: Int,
-    rows: dict[str, pa.Array],
-    ranked: pa.Table,
-    contracts: pa.Table,
-    history: Bool,
-    dispute: tuple[Int, Bool],
-) -> Int:
-    """For each row 0, 1 or 2: the first rows, those that follow for their kind, and the rest (see `kind_places`)."""
-    conflict, disputed = dispute
-    index = packing.kept.nonzero()[0]
-    index = index[order_by(owner[index], position[index])]
-    length = rows["length"].to_numpy().astype(np.float64)
-    merged = (packing.reason == "merged").nonzero()[0]
-    length = length + np.bincount(packing.into[merged], weights=length[merged], minlength=len(length))
-    text = np.minimum(length * TOKENS_PER_TERM, _limits(contracts, "max_chunk_tokens", owner))
-    items = Places(
-        owner=owner[index],
-        place=_places(position, owner, conflict, disputed)[index],
-        kind=np.asarray(rows["evidence_kind"].dictionary_encode().indices).astype(np.int64)[index],
-        final=ranked["final"].to_numpy()[index],
-        required=required_kinds(contracts, owner, rows["evidence_kind"])[index],
-        able=~history[index],
-        tokens=text.astype(np.int64)[index] + BESIDE_TEXT,
-    )
-    classes = np.zeros(len(owner), dtype=np.int64)
-    classes[index] = kind_classes(
-        items, _limits(contracts, "max_tokens", items.owner), _limits(contracts, "max_items", items.owner)
-    )
-    return classes
-
-
-def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:
-    """The count of `max_items` up to each item: a conflict set, whose members are adjacent, counts as one."""
-    order = order_by(owner, position)
-    of_set = np.where(disputed & (position > 0), conflict, -1)[order]
-    same = np.zeros(len(order), dtype=np.int64)
-    same[1:] = (of_set[1:] >= 0) & (of_set[1:] == of_set[:-1])
-    joined = same.cumsum()
-    starts = first_of_runs(owner[order])
-    joined -= joined[starts].repeat(run_lengths(starts, len(order)))
-    places = position.copy()
-    places[order] -= joined
-    return places
 
 
 def _standing(standing: pa.Array, unverified: Bool, stale: Bool) -> pa.Array:

@@ -160,7 +160,6 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
             members=lambda r, e: [place(r, e)],
             kept=lambda _, e: "shown" in e,
             reason_code=lambda _, e: None if "shown" in e else "low_score",
-            merged_rows=lambda _, e: [e],
         ),
         "trimmed": per_pair(
             "trimmed",

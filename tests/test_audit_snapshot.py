@@ -75,7 +75,7 @@ def test_the_earliest_removal_decides(
 def test_a_merged_row_is_selected_only_while_its_item_shows_it(line_tables, judged):
     tables = line_tables(1)
     set_where(tables, "packs", "dropped", reason_code="merged", merged_into="shown-r0001")
-    set_where(tables, "packs", "shown", merged_rows=["shown-r0001", "dropped-r0001"], members=[0, 1])
+    set_where(tables, "packs", "shown", members=[0, 1])
     set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001", "dropped-r0001"], members=[0, 1])
     assert fate(judged(tables), "dropped") == ("selected", "pack", None, "merged", "full")
     set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001"], members=[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scoped_retrieval.nodes.blocks.kind_places import KEPT_SHARE
+from scoped_retrieval.nodes.evidence_packing import KEPT_SHARE
 from selection_line import WEIGHTS, line
 
 PLAIN = dict.fromkeys(WEIGHTS, 0.0) | {"semantic": 1.0}

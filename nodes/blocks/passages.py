@@ -94,11 +94,13 @@ class AskedWords:
         word = Word.of(term)
         self.words[word] = max(self.words.get(word, 0), round(weight / RESOLUTION))
 
-    def words_in(self, text: bytes) -> set[tuple[bytes, int]]:
+    def words_in(self, text: bytes) -> Iterator[tuple[bytes, int]]:
         """The asked words in a text, each ending a word of its own."""
         lowered = text.lower()
-        words = [word for word in self.words if word.begin in lowered]
-        return {(word.begin, ending) for word in words for _, ending in word.places(text, lowered)}
+        for word in self.words:
+            if word.begin in lowered:
+                for _, ending in word.places(text, lowered):
+                    yield word.begin, ending
 
     def hits(self, units: Units) -> Hits:
         """Where units that are not dull contain what is asked for; a literal weighs twice as much as all words."""

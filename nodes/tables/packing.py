@@ -7,7 +7,6 @@ from ..schema import boolean, caller, int32, int64, int64s, spans, string, strin
 _SHOWN = {
     "standing": string("how the text may speak"),
     "form": string("full, excerpt, summary, fact, reference, conflict-note or hint"),
-    "conflict_note": boolean("whether it says that a competing claim may exist"),
     "history": boolean("shown as history"),
 }
 _PLACE = int64("its place in the pool; envelope", digest=False)
@@ -24,8 +23,7 @@ PACKS = table(
     kept=boolean("goes on to trimming"),
     reason_code=string("why it was dropped; null = kept", nullable=True),
     merged_into=string("evidence_id of the item that swallowed it", nullable=True),
-    merged_rows=strings("evidence ids in the item, in document order, the lead included"),
-    members=int64s("their places in the pool; envelope", digest=False),
+    members=int64s("places in the pool of its rows, in document order, the lead included; envelope", digest=False),
     **_SHOWN,
 )
 
@@ -108,6 +106,9 @@ TRIMMED = table(
     lines_below=caller(int32("lines of the item's text below those shown, but for blank ones at its end")),
     cut=caller(boolean("whether a part of its text is not shown")),
     **{name: caller(column) for name, column in _SHOWN.items()},
+    conflict_note=caller(
+        boolean("whether it says that a competing claim may exist: a member of a conflict set shown alone")
+    ),
     fact_note=caller(text("what a structured record says in place of a value of the item", nullable=True)),
     masked=caller(
         spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True)

@@ -3,7 +3,6 @@
 - `text_analysis`: the text of a row that is indexed, and its terms, by named analyzers
 - `anchor_patterns`: identifiers, paths and other anchors, as printed
 - `index_keys`: the keys under which names, paths and ids are indexed, and those that an anchor looks up
-- `references`: the documents a text cites and the records it names; `named_first`: places records after the record that
-  names them
+- `references`: the documents a text cites and the records it names
 - `role_words`: rows that use the words of a role; `same_texts`: texts that are nearly the same
 """
