@@ -122,7 +122,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
         (["ask", "q", "--corpus", "s3://b*/c"], 2, "got 's3://b*/c' - at --corpus"),
         (["eval", "/nowhere/xx"], 7, "Expected a folder with a labeled collection, got none - at /nowhere/xx"),
         (["ask", "q", "--project", "shop", "--corpus", "nowhere"], 7, "nowhere"),
-        (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "at requests[0].as_of"),
+        (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "at request.as_of"),
         (["ask", "q", "--set", "budget.max_items=99999999999"], 2, "budget.max_items"),
         (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got a file - at flag --corpus"),
         (["run", "r.jsonl", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
@@ -135,7 +135,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
         (["run", "."], 2, "Expected a file of requests, got a folder - at .\n"),
         (["run", "shop/README", "--project", "shop"], 2, "got no suffix - at README"),
         (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got neither - at erase"),
-        (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got neither - at requests[0]"),
+        (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got neither - at request"),
         (
             ["ask", "q", "-c", "lanes="],
             2,

@@ -60,7 +60,7 @@ def test_a_request_that_stands_elsewhere_than_its_preset_is_refused(shop, capsys
     Path("preset.json").write_text('{"branch": "main", "purpose": "explain-code"}')
     code, _, err = run("ask", "q", "--preset", "preset.json", "--set", "branch=dev", capsys=capsys)
     assert code == 2
-    assert "Expected 'main', as in the preset or parent contract, got 'dev' - at requests[0].branch" in err
+    assert "Expected 'main', as in the preset or parent contract, got 'dev' - at request.branch" in err
     code, _, err = run("ask", "q", "--preset", "none.json", capsys=capsys)
     assert (code, "No such file or directory: file of request fields" in err) == (2, True)
 

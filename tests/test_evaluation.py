@@ -117,6 +117,19 @@ def test_a_label_of_lines_counts_where_the_block_shows_one_of_them(tmp_path: Pat
     assert done.means("R@5").loc["full", "code"] > 0, "files count as before"
 
 
+def test_questions_alone_are_about_the_checkout_that_they_are_in(tmp_path: Path) -> None:
+    import subprocess
+
+    (tmp_path / "sum.py").write_text(ADD)
+    for args in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *args], cwd=tmp_path, check=True)
+    (folder := tmp_path / "questions" / "qrels").mkdir(parents=True)
+    (folder.parent / "queries.jsonl").write_text('{"_id": "1", "text": "add two numbers"}\n')
+    (folder / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\tsum.py:2\t1\n")
+    done = evaluate([open_collection(folder.parent)], Asking(tmp_path / "w", semantic=False), metrics=["R@5"])
+    assert (done.means("line shown").loc["block", "questions"], done.means("R@5").loc["full", "questions"]) == (1, 1)
+
+
 def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:
     from ir_measures import AP, RR, Judged, P, iter_calc, nDCG
 

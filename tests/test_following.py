@@ -43,6 +43,7 @@ def test_a_folder_without_a_corpus_answers_at_once_and_also_from_below(shop: Pat
     assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
     monkeypatch.chdir(shop / "src")
     assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"] and not (shop / "src" / ".scoped-retrieval").exists()
+    assert str(shop / ".scoped-retrieval" / "corpus") in run("ask", "okapi", capsys=capsys)[2]
 
 
 def test_the_first_question_below_the_top_of_a_repository_reads_all_of_it(shop: Path, monkeypatch, capsys: Capture):

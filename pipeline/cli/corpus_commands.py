@@ -10,11 +10,13 @@ import typer
 from ..config.settings import Settings
 from ..progress import counted
 from ..sources.readers import READERS
-from ..views.text_table import folded, text_table
+from ..views.text_table import folded, plain_text, text_table
 from .options import FOLLOWS_NOTHING, pairs_of, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress
 
 Paths = list[Path] | None
+FACTS = ("path", "created", "projects", "rows", "encoded_rows", "encoder_profile", "sources", "bytes")
+"""What `status` prints of a corpus; `--json` has all facts."""
 
 
 def index(
@@ -89,9 +91,10 @@ def status() -> None:
 
     settings = settings_of("corpus")
     found = corpus_facts(settings) | {"followed": followed(settings)}
-    facts = [(name, value) for name, value in found.items() if name != "followed"]
     following = "".join(map(_following, found["followed"])) or f"{FOLLOWS_NOTHING}\n"
-    emit(found, text=following + text_table(("what", "value"), facts))
+    emit(found, text=following + plain_text({name: found.get(name) for name in FACTS}))
+    if found.get("encoded_rows", 1) < found.get("rows", 0):
+        note("rows without a vector are found by words alone; `index` makes vectors, with the extra `semantic`")
 
 
 def doctor() -> int:

@@ -132,6 +132,7 @@ def ask(
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
     from ..indexing.following import defaults_in, uncommitted, up_to_date
+    from ..line.lanes import NO_VECTORS
     from ..requests.fields import column_of
     from ..requests.handoff import trees_around
 
@@ -171,16 +172,18 @@ def ask(
     else:
         deliver(found.block, None)
     note(f"snapshot: {(settings['record'] and found.snapshot_id) or 'none'} ({found.status})")
+    if settings.origin("corpus") == "default" and not settings["corpus"].is_relative_to(Path.cwd()):
+        note(f"corpus: {settings['corpus']}, the nearest one at or above this folder")
     if workspace is None and (edited := uncommitted(settings)):
         flags = " or ".join(f"--workspace {path}" for path in edited)
         note(f"what is not committed is not shown; it is with {flags}")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")
     for condition in found.conditions:
-        if condition["action"] != "continue" or condition["condition"] in ("lane_off", "budget_unused"):
+        told = condition["condition"] in ("lane_off", "budget_unused") and condition["message"] != NO_VECTORS
+        if told or condition["action"] != "continue":
             subject = f" {condition['subject']}" if condition["subject"] else ""
-            advised = condition["condition"] in ("lane_off", "request_failed")
-            message = _advised(condition["message"]) if advised else condition["message"]
+            message = _advised(condition["message"])
             message += f"; {READABLE}" if condition["condition"] == "nothing_granted" else ""
             note(f"{message} ({condition['condition']}{subject})")
     return exit_code_of({found.status: 1})

@@ -4,7 +4,8 @@ A collection is a folder with a corpus, queries and judgements: each part in Par
 `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text) and `qrels/<split>.tsv`. Three shapes are read: documents (doc_id,
 title, text), conversations (a `user` per row: each user becomes a project) and code snapshots (commit, path, blob_sha:
 each task runs as of its own commit). Snapshots are read as `index --history` reads a branch, each one a commit. The
-judgements of code name files, or lines of them: `path:line` or `path:from-to`.
+judgements of code name files, or lines of them: `path:line` or `path:from-to`. A folder of queries and judgements alone is
+about the checkout that it is in, as of its current commit.
 
 Note: names are only unique inside a collection, so projects of conversations and request ids include the collection's
 name: `locomo/conv-1`.
@@ -17,6 +18,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +30,7 @@ from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ..sources.document_reader import DocumentReader
 from ..sources.files import ReadOptions
-from ..sources.git_commands import ABSENT, Change, Commit
+from ..sources.git_commands import ABSENT, Change, Commit, Git, work_tree_root
 from ..sources.git_history import commit_table, read_changes
 from ..sources.report import SourceReport
 
@@ -96,6 +98,22 @@ def _parquet(path: Path) -> pq.ParquetFile:
         raise StoreError(f"Expected a Parquet file, got none that can be read - at {path}") from error
 
 
+@lru_cache(maxsize=4)
+def _checkout(folder: Path) -> dict[str, pd.DataFrame]:
+    """The commit that is checked out around a folder, without what is in the folder, as corpus and blobs of code."""
+    root = work_tree_root(folder)
+    assert root is not None
+    git, own = Git(root), f"{folder.resolve().relative_to(root).as_posix()}/".encode()
+    commit = git.commits("HEAD")[-1]
+    entries = [(blob, path.decode("utf-8", "replace")) for mode, blob, path in git.tree(commit.sha)
+               if mode.startswith("100") and not path.startswith(own)]  # fmt: skip
+    with git.blobs() as blobs:
+        texts = {blob: (blobs.get(blob, MAX_FILE_BYTES) or b"").decode("utf-8", "replace") for blob, _ in entries}
+    corpus = pd.DataFrame(entries, columns=pd.Index(["blob_sha", "path"]))
+    corpus = corpus.assign(commit=commit.sha, timestamp=pd.Timestamp(commit.time, unit="us", tz="UTC"))
+    return {"corpus": corpus, "blobs": pd.Series(texts, name="text").rename_axis("blob_sha").reset_index()}
+
+
 Shape = Literal["documents", "conversations", "code"]
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -118,6 +136,8 @@ class Collection:
     """query_id, doc_id, relevance; `query_id` is that of the requests, for code `doc_id` is the path."""
     labels: pd.DataFrame = field(default_factory=pd.DataFrame)
     """query_id, doc_id, first, last: the judgements of code that name lines."""
+    checkout: bool = False
+    """Whether its corpus is that of the checkout around its folder."""
 
     def projects(self) -> list[str]:
         """The projects of its rows, sorted."""
@@ -129,6 +149,9 @@ class Collection:
         """SHA-256 over the files that its rows are read from, hex; queries and judgements are not part of a corpus."""
         digest = hashlib.sha256()
         for part in ("corpus", "blobs") if self.shape == "code" else ("corpus",):
+            if self.checkout:
+                digest.update(str(self.read("corpus")["commit"][0]).encode())
+                continue
             with _file(self.folder, part, self.split).open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
@@ -256,7 +279,12 @@ class Collection:
 
     def read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
         """One of its tables."""
-        return _read(_file(self.folder, part, self.split), part, columns)
+        if not self.checkout:
+            return _read(_file(self.folder, part, self.split), part, columns)
+        files = _checkout(self.folder)
+        if part == "queries":
+            return _read(_file(self.folder, part, self.split), part).assign(commit=files["corpus"]["commit"][0])
+        return files[part][columns or [*files[part]]].copy()
 
 
 def open_collection(folder: Path, split: str = SPLIT) -> Collection:
@@ -270,13 +298,14 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
         hint = "name a folder, or a collection in the setting `eval_data`"
         raise StoreError(f"Expected a folder with a labeled collection, got none - at {folder}", hint=hint)
     files = {part: _file(folder, part, split) for part in PARTS}
-    if missing := [part for part, file in files.items() if not file.exists()]:
+    checkout = not files["corpus"].exists() and work_tree_root(folder) is not None
+    if missing := [part for part, file in files.items() if not file.exists() and not (checkout and part == "corpus")]:
         got = f"none of {' and '.join(missing)}"
         raise StoreError(f"Expected files of corpus, queries and qrels, got {got} - at {folder}", hint=_LAYOUTS)
     corpus = files["corpus"]
     columns = set(_parquet(corpus).schema_arrow.names if corpus.suffix == ".parquet" else _BEIR_COLUMNS["corpus"])
     shape: Shape
-    if {"commit", "path", "blob_sha"} <= columns:
+    if checkout or {"commit", "path", "blob_sha"} <= columns:
         shape = "code"
     elif {"user", "timestamp", "text"} <= columns:
         shape = "conversations"
@@ -289,6 +318,7 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
             str(corpus),
         )
     qrels = _read(files["qrels"], "qrels")
+    qrels = qrels.rename(columns={"doc_id": "path"}) if checkout else qrels
     qrels = qrels[qrels["relevance"] > 0]
     qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
     labels = pd.DataFrame()
@@ -298,7 +328,9 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
         labels = named[named["first"].notna()].astype({"first": int, "last": int})
         qrels = qrels.assign(doc_id=named["doc_id"]).drop_duplicates(["query_id", "doc_id"])
     key = "path" if shape == "code" else "entity"
-    return Collection(folder.name, shape, folder, split, key, qrels[["query_id", "doc_id", "relevance"]], labels)
+    return Collection(
+        folder.name, shape, folder, split, key, qrels[["query_id", "doc_id", "relevance"]], labels, checkout
+    )
 
 
 def _turns(corpus: pd.DataFrame) -> pd.Series:

@@ -105,7 +105,7 @@ class RequestResolver:
         Raises:
             InputError: the row is no valid request.
         """
-        return self._one(_parse(row, 0, {}), common, instant(asked_at, "asked_at"))
+        return self._one(_parse(row, 0, "request", {}), common, instant(asked_at, "asked_at"))
 
     def table(self, requests: Iterable[dict[str, Any]]) -> pa.Table:
         """REQUESTS by request_id. Columns of plugins do not depend on the other rows: a request is stored the same alone
@@ -127,7 +127,7 @@ class RequestResolver:
         """
         asked_at, common = instant(asked_at, "asked_at"), self.common(defaults)
         masks: dict[str, str] = {}
-        parsed = [_parse(row, index, masks) for index, row in enumerate(rows)]
+        parsed = [_parse(row, index, f"requests[{index}]", masks) for index, row in enumerate(rows)]
         repeats: Counter[str] = Counter()
         resolved: dict[str, dict[str, Any]] = {}
         failed: dict[str, tuple[_Parsed, ScopedRetrievalError]] = {}
@@ -245,10 +245,12 @@ class _Parsed:
         return self.places.get(column, f"{self.at}.{column}")
 
 
-def _parse(row: Row, index: int, masks: dict[str, str]) -> _Parsed:
-    """A row, its secrets masked; `masks` collects the masked form of each text."""
+def _parse(row: Row, index: int, at: str, masks: dict[str, str]) -> _Parsed:
+    """A row, its secrets masked; `masks` collects the masked form of each text, and `at` is where it is given, unless a file
+    says it.
+    """
     place = f"{getattr(row, 'unit', 'row')}-{getattr(row, 'number', index + 1)}"
-    at = row.at if isinstance(row, FileRow) else f"requests[{index}]"
+    at = row.at if isinstance(row, FileRow) else at
     if isinstance(row, FileRow) and row.reason:
         return _Parsed(at, place, {}, InputError(row.reason))
     if not isinstance(row, Mapping):

@@ -123,7 +123,7 @@ async def retrieve(request: Request, asker: Asker) -> Response:
             status, problem = problem_of(error, request.state.trace_id)
             if status >= 500 and problem.code == "internal_error":
                 raise
-            message = problem.message.replace(" - at requests[0]", f" - at requests[{place}]")
+            message = problem.message.replace(" - at request", f" - at requests[{place}]")
             return problem.model_copy(update={"message": message}).model_dump(exclude_none=True)
 
     return _json({"results": await asyncio.gather(*(one(*numbered) for numbered in enumerate(asked)))})
