@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -98,20 +97,32 @@ def _parquet(path: Path) -> pq.ParquetFile:
         raise StoreError(f"Expected a Parquet file, got none that can be read - at {path}") from error
 
 
-@lru_cache(maxsize=4)
+def snapshots_of(git: Git, commits: Sequence[Commit], without: bytes = b"/") -> dict[str, pd.DataFrame]:
+    """The trees of some commits as corpus and blobs of a collection of code, except below one path."""
+    entries = [
+        (commit.sha, commit.time, path.decode("utf-8", "replace"), blob)
+        for commit in commits
+        for mode, blob, path in git.tree(commit.sha)
+        if mode.startswith("100") and not path.startswith(without)
+    ]
+    corpus = pd.DataFrame(entries, columns=pd.Index(["commit", "timestamp", "path", "blob_sha"]))
+    corpus["timestamp"] = pd.to_datetime(corpus["timestamp"], unit="us", utc=True)
+    with git.blobs() as blobs:
+        texts = [
+            ((blobs.get(blob, MAX_FILE_BYTES) or b"").decode("utf-8", "replace"), blob)
+            for blob in corpus["blob_sha"].unique()
+        ]
+    return {"corpus": corpus, "blobs": pd.DataFrame(texts, columns=pd.Index(["text", "blob_sha"]))}
+
+
 def _checkout(folder: Path) -> dict[str, pd.DataFrame]:
-    """The commit that is checked out around a folder, without what is in the folder, as corpus and blobs of code."""
+    """The commit that is checked out around a folder of queries, without what is in the folder."""
     root = work_tree_root(folder)
     assert root is not None
     git, own = Git(root), f"{folder.resolve().relative_to(root).as_posix()}/".encode()
     commit = git.commits("HEAD")[-1]
-    entries = [(blob, path.decode("utf-8", "replace")) for mode, blob, path in git.tree(commit.sha)
-               if mode.startswith("100") and not path.startswith(own)]  # fmt: skip
-    with git.blobs() as blobs:
-        texts = {blob: (blobs.get(blob, MAX_FILE_BYTES) or b"").decode("utf-8", "replace") for blob, _ in entries}
-    corpus = pd.DataFrame(entries, columns=pd.Index(["blob_sha", "path"]))
-    corpus = corpus.assign(commit=commit.sha, timestamp=pd.Timestamp(commit.time, unit="us", tz="UTC"))
-    return {"corpus": corpus, "blobs": pd.Series(texts, name="text").rename_axis("blob_sha").reset_index()}
+    queries = _read(_file(folder, "queries", SPLIT), "queries").assign(commit=commit.sha)
+    return {"queries": queries, **snapshots_of(git, [commit], own)}
 
 
 Shape = Literal["documents", "conversations", "code"]
@@ -136,8 +147,8 @@ class Collection:
     """query_id, doc_id, relevance; `query_id` is that of the requests, for code `doc_id` is the path."""
     labels: pd.DataFrame = field(default_factory=pd.DataFrame)
     """query_id, doc_id, first, last: the judgements of code that name lines."""
-    checkout: bool = False
-    """Whether its corpus is that of the checkout around its folder."""
+    parts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """Tables that are in no file of the folder."""
 
     def projects(self) -> list[str]:
         """The projects of its rows, sorted."""
@@ -149,8 +160,8 @@ class Collection:
         """SHA-256 over the files that its rows are read from, hex; queries and judgements are not part of a corpus."""
         digest = hashlib.sha256()
         for part in ("corpus", "blobs") if self.shape == "code" else ("corpus",):
-            if self.checkout:
-                digest.update(str(self.read("corpus")["commit"][0]).encode())
+            if part in self.parts:
+                digest.update(pd.util.hash_pandas_object(self.parts[part]).to_numpy().tobytes())
                 continue
             with _file(self.folder, part, self.split).open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
@@ -279,12 +290,9 @@ class Collection:
 
     def read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
         """One of its tables."""
-        if not self.checkout:
+        if part not in self.parts:
             return _read(_file(self.folder, part, self.split), part, columns)
-        files = _checkout(self.folder)
-        if part == "queries":
-            return _read(_file(self.folder, part, self.split), part).assign(commit=files["corpus"]["commit"][0])
-        return files[part][columns or [*files[part]]].copy()
+        return self.parts[part][columns or [*self.parts[part]]].copy()
 
 
 def open_collection(folder: Path, split: str = SPLIT) -> Collection:
@@ -318,19 +326,22 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
             str(corpus),
         )
     qrels = _read(files["qrels"], "qrels")
-    qrels = qrels.rename(columns={"doc_id": "path"}) if checkout else qrels
-    qrels = qrels[qrels["relevance"] > 0]
-    qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
-    labels = pd.DataFrame()
+    parts = _checkout(folder) if checkout else {}
     if shape == "code":
-        named = qrels["path"].str.extract(r"^(?P<doc_id>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?$")
-        named = named.assign(query_id=qrels["query_id"], last=named["last"].fillna(named["first"]))
-        labels = named[named["first"].notna()].astype({"first": int, "last": int})
-        qrels = qrels.assign(doc_id=named["doc_id"]).drop_duplicates(["query_id", "doc_id"])
-    key = "path" if shape == "code" else "entity"
-    return Collection(
-        folder.name, shape, folder, split, key, qrels[["query_id", "doc_id", "relevance"]], labels, checkout
-    )
+        return code_collection(folder, split, qrels.rename(columns={"doc_id": "path"} if checkout else {}), parts)
+    qrels = qrels[qrels["relevance"] > 0][["query_id", "doc_id", "relevance"]]
+    qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
+    return Collection(folder.name, shape, folder, split, "entity", qrels)
+
+
+def code_collection(folder: Path, split: str, judged: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> Collection:
+    """A collection of code with these judgements: query_id, path or its lines, relevance."""
+    qrels = judged[judged["relevance"] > 0]
+    named = qrels["path"].str.extract(r"^(?P<doc_id>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?$")
+    named = named.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
+    labels = named.assign(last=named["last"].fillna(named["first"])).dropna().astype({"first": int, "last": int})
+    files = named[["query_id", "doc_id"]].assign(relevance=qrels["relevance"]).drop_duplicates(["query_id", "doc_id"])
+    return Collection(folder.name, "code", folder, split, "path", files, labels, parts)
 
 
 def _turns(corpus: pd.DataFrame) -> pd.Series:

@@ -1,7 +1,7 @@
 """`tune --commits`: weights fitted to a repository's own history.
 
-Reads a Git checkout. Its latest commits become questions (`synthetic.commit_questions`), each about the state before
-the commit. Gives a `Tuning` with figures by files, those that a commit changed, and by lines: the rows, among the
+Reads a Git checkout. Its latest commits become the questions of a collection (`synthetic.commit_questions`), each about
+the state before the commit. Gives a `Tuning` with figures by files, those that a commit changed, and by lines: the rows, among the
 candidates, that contain a line that it changed. Weights are fitted by files.
 """
 
@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ...nodes.errors import InputError
-from ..asking.retriever import Retriever
-from ..config.settings import load_settings
-from ..corpus import Corpus
-from ..indexing.following import IndexRequest
-from ..indexing.importing import index_into
-from ..runs import Run, Runs
 from ..sources.git_commands import Git
-from .evaluate import DEEP, EVALUATION_PRINCIPAL, Asking, lanes_on, work_folder
+from .collections import Collection, code_collection, snapshots_of
+from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import FrozenTerms
 from .metrics import package
 from .synthetic import commit_questions
-from .tuning import DEFAULT, FITTED, LEAST_QUERIES, MEASURES, Part, Tuning, fit
+from .tuning import DEFAULT, FITTED, LEAST_QUERIES, MEASURES, Tuning, fit, parts_of
 
 COMMITS = 200
 PURPOSE = "explain-code"
@@ -37,7 +32,7 @@ _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? ")
 def tune_commits(
     repository: Path, how: Asking, *, measures: Sequence[str] = MEASURES, least_queries: int = LEAST_QUERIES
 ) -> Tuning:
-    """Index a repository with its history, ask about its latest commits, and fit weights to the answers.
+    """Ask about the latest commits of a repository, and fit weights to the answers.
 
     Args:
         how: `limit` is the number of commits, by default 200; `purpose` by default explain-code.
@@ -45,31 +40,25 @@ def tune_commits(
     Raises:
         InputError: there is no Git history, or too few commits tell weights apart.
     """
-    git, name, work = Git(repository), repository.resolve().name, work_folder(how.work.resolve())
-    places = {"corpus": work / "history", "grants": work / "history-grants.yaml"}
-    settings = load_settings(
-        {**places, "project": name, "principal": EVALUATION_PRINCIPAL}, cwd=work, environ={}, user=work / "none"
-    )
-    how.progress(f"indexing {name} with its history")
-    index_into(settings, IndexRequest(paths=(repository,), history=True, semantic=how.semantic))
-    fields = {"project": name, "purpose": how.purpose or PURPOSE, "budget": DEEP}
-    requests, qrels = commit_questions(repository, how.limit or COMMITS, **fields)
-    how.progress(f"asking about {len(requests)} commits")
-    with Retriever.open(
-        places["corpus"], principal=EVALUATION_PRINCIPAL, grants=places["grants"], runs=work / "runs",
-        policies=how.policies, lanes=[lane.name for lane in lanes_on(how) if "." not in lane.name],
-        encoder=how.encoder, plugins=how.plugins,
-    ) as retriever:  # fmt: skip
-        summary = retriever.run(requests)
-    run = Runs(work / "runs", create=False).open(summary.run_id)
-    queries = tuple(request["request_id"] for request in requests)
-    files = FrozenTerms.of(run, qrels, documents="path", queries=queries)
-    changed = pd.concat([_changed_lines(git, query) for query in queries], ignore_index=True)
-    rows = _rows_of(run, Corpus.open(places["corpus"]), name, changed)
-    lines = FrozenTerms.of(run, rows, queries=queries)
-    head = git.run("rev-parse", "HEAD").decode().strip()
-    part = Part(name, "code", fields["purpose"], files, np.arange(len(queries)), head, lines)
-    return fit(run.run_id, [part], measures, least_queries, how.progress)
+    collection = commit_collection(repository.resolve(), how.limit or COMMITS)
+    asked = ask([collection], replace(how, limit=None, purpose=how.purpose or PURPOSE), blocks=None)
+    (part,) = parts_of(asked, [collection], how.purpose or PURPOSE)
+    lines = FrozenTerms.of(asked.run, _rows_of(asked, collection), queries=part.terms.queries)
+    return fit(asked.run.run_id, [replace(part, lines=lines)], measures, least_queries, how.progress)
+
+
+def commit_collection(repository: Path, count: int) -> Collection:
+    """The subjects of the latest commits, about the state before each: the files that it changed, and their lines."""
+    git = Git(repository)
+    requests, qrels = commit_questions(repository, count)
+    asked = [(r["request_id"], r["question"], r["time"]["as_of"].removeprefix("commit:")) for r in requests]
+    queries = pd.DataFrame(asked, columns=pd.Index(["query_id", "text", "commit"]))
+    files = qrels.rename(columns={"doc_id": "path"})
+    lines = pd.concat([_changed_lines(git, query) for query in queries["query_id"]]).merge(files)
+    lines["path"] += ":" + lines["first"].astype(str) + "-" + lines["last"].astype(str)
+    commits = [commit for commit in git.commits("HEAD") if commit.sha in set(queries["commit"])]
+    judged = pd.concat([files, lines[[*files]]], ignore_index=True)
+    return code_collection(repository, "test", judged, {"queries": queries, **snapshots_of(git, commits)})
 
 
 def _changed_lines(git: Git, query: str) -> pd.DataFrame:
@@ -86,14 +75,14 @@ def _changed_lines(git: Git, query: str) -> pd.DataFrame:
     return pd.DataFrame(found, columns=pd.Index(["query_id", "path", "first", "last"]))
 
 
-def _rows_of(run: Run, corpus: Corpus, project: str, changed: pd.DataFrame) -> pd.DataFrame:
-    """Judgements by evidence id: the candidates that contain a changed line."""
-    frame = corpus.frame([project])
-    candidates = run.table("candidates").select(["request_id", "evidence_id", "row", "placement"]).to_pandas()
+def _rows_of(asked: JudgedRun, collection: Collection) -> pd.DataFrame:
+    """Judgements by evidence id: the candidates that contain a judged line."""
+    frame = asked.corpus.frame(collection.projects())
+    candidates = asked.run.table("candidates").select(["request_id", "evidence_id", "row", "placement"]).to_pandas()
     paths = frame.evidence["path"].take(candidates["row"].to_numpy()).to_pandas()
     lines = frame.placements.select(["line_start", "line_end"]).take(candidates["placement"].to_numpy()).to_pandas()
-    rows = pd.concat([candidates.rename(columns={"request_id": "query_id"}), lines], axis=1).assign(path=paths)
-    pairs = rows.merge(changed, on=["query_id", "path"])
+    rows = pd.concat([candidates.rename(columns={"request_id": "query_id"}), lines], axis=1).assign(doc_id=paths)
+    pairs = rows.merge(collection.labels, on=["query_id", "doc_id"])
     pairs = pairs[(pairs["line_start"] <= pairs["last"]) & (pairs["line_end"] >= pairs["first"])]
     judged = pairs[["query_id", "evidence_id"]].drop_duplicates().rename(columns={"evidence_id": "doc_id"})
     return judged.assign(relevance=1)

@@ -199,7 +199,7 @@ def tune(
     """
     measures_named(measures)
     asked = ask(collections, how, blocks=None)
-    return fit(asked.run.run_id, _parts(asked, collections, how.purpose), measures, least_queries, how.progress)
+    return fit(asked.run.run_id, parts_of(asked, collections, how.purpose), measures, least_queries, how.progress)
 
 
 def fit(
@@ -230,7 +230,8 @@ def fit(
     return Tuning(run_id, weights, before, pd.concat(values, ignore_index=True), left_out, data)
 
 
-def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
+def parts_of(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
+    """The candidates of each collection."""
     parts = []
     for collection in collections:
         queries = asked.queries[collection.name]
