@@ -11,7 +11,7 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document, printed
-from ..views.text_table import text_table
+from ..views.text_table import row_table
 from .options import given, settings_of
 from .output import deliver, note, note_left_out
 
@@ -141,17 +141,7 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
         note(f"{state}: {run_id}: {detail}")
     note_left_out(len(damaged))
     listed.sort(key=lambda row: row["run_id"], reverse=True)
-    cells = [
-        (
-            row["run_id"],
-            row["state"],
-            _minute(row.get("created_at")),
-            row.get("kind"),
-            _counted(row.get("statuses", {})),
-        )
-        for row in listed
-    ]
-    return listed, text_table(("run", "state", "created at", "kind", "answers"), cells)
+    return listed, row_table([row | {"created_at": _minute(row.get("created_at"))} for row in listed])
 
 
 def _checks(settings: Any, snapshot: str | None, last: int) -> tuple[Any, str]:
@@ -161,17 +151,14 @@ def _checks(settings: Any, snapshot: str | None, last: int) -> tuple[Any, str]:
     found, damaged = answers_of(settings, snapshot and snapshot_named(settings, snapshot))
     note_left_out(damaged)
     found = found[::-1][: last or None]
-    columns = ("snapshot_id", "principal", "ok")
     rows = [
-        (
-            _minute(entry["verified_at"]),
-            *(entry[name] for name in columns),
-            sum(each["wrong"] for each in entry["findings"]),
-            _counted(Counter(fact["finding"] for fact in entry["facts"])),
-        )
+        {"verified_at": _minute(entry["verified_at"])}
+        | {name: entry[name] for name in ("snapshot_id", "principal", "ok")}
+        | {"wrong": sum(each["wrong"] for each in entry["findings"])}
+        | {"records": Counter(fact["finding"] for fact in entry["facts"])}
         for entry in found
     ]
-    return found, text_table(("verified at", "snapshot", "principal", "ok", "wrong", "records"), rows)
+    return found, row_table(rows)
 
 
 def _inputs(settings: Any, last: int) -> tuple[Any, str]:
@@ -183,9 +170,4 @@ def _inputs(settings: Any, last: int) -> tuple[Any, str]:
     found = inputs_of(store.records())[::-1][: last or None]
     for name in store.damaged:
         note(f"skipped: {name} is damaged")
-    rows = [f"{each['input_id']} {_minute(each['recorded_at'])}\n    {each['record']}\n" for each in found]
-    return found, "".join(rows)
-
-
-def _counted(found: Any) -> str:
-    return ", ".join(f"{number} {name}" for name, number in sorted(found.items()))
+    return found, row_table(found)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..views.printed import to_json
-from ..views.text_table import text_table
+from ..views.text_table import plain_text, row_table
 from .options import settings_of
 from .output import EXIT, emit, frame_table, note
 
@@ -48,9 +47,8 @@ def list_roles() -> None:
     """List the roles that requests may name. Includes those of the `policies` folder."""
     from ..config.policies.roles import load_roles
 
-    columns = ("role", "version", "label", "mission")
-    rows = load_roles(settings_of()["policies"]).policies.select(list(columns)).to_pylist()
-    emit(rows, text=text_table(columns, [tuple(row.values()) for row in rows]))
+    rows = load_roles(settings_of()["policies"]).policies.select(["role", "version", "label", "mission"]).to_pylist()
+    emit(rows, text=row_table(rows))
 
 
 @policies.command()
@@ -85,12 +83,7 @@ def show_grants() -> None:
 
     settings = settings_of("corpus")
     rows = [{name: value for name, value in row.items() if value is not None} for row in grants_of_readers(settings)]
-    named = ("rule_id", "principal", "project", "zone", "audit")
-    cells = [
-        (*(row.get(name) for name in named), ", ".join(f"{k}={to_json(v)}" for k, v in row.items() if k not in named))
-        for row in rows
-    ]
-    emit(rows, text=text_table(("rule", "principal", "project", "zone", "audit", "more"), cells))
+    emit(rows, text="\n".join(map(plain_text, rows)))
 
 
 @grants.command()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..views.text_table import folded, text_table
+from ..views.text_table import folded, row_table, text_table
 from .options import fields_of, given, named, settings_of
 from .output import EXIT, deliver, emit, note, write_file
 
@@ -208,10 +208,7 @@ def sql(
     if query is None:
         named = [{"name": name, "kind": "view", "doc": view.doc} for name, view in VIEWS.items()]
         named += [{"name": table.name, "kind": "table", "doc": table.doc} for table in READABLE]
-        emit(
-            named,
-            text=text_table(("name", "kind", "what"), [list(row.values()) for row in named]),
-        )
+        emit(named, text=row_table(named))
         return
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():

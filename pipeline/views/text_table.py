@@ -49,9 +49,7 @@ def plain_text(value: Mapping[str, Any]) -> str:
     for name, each in value.items():
         title = name.replace("_", " ")
         if isinstance(each, list) and each and isinstance(each[0], Mapping):
-            columns = [*dict.fromkeys(column for row in each for column in row)]
-            cells = [[_words(row.get(column)) for column in columns] for row in each]
-            tables.append(text_table([column.replace("_", " ") for column in columns], cells, title))
+            tables.append(row_table(each, title))
         elif isinstance(each, Mapping) and any(isinstance(of, Mapping) for of in each.values()):
             lines += [f"{title} {key}: {_words(of)}" for key, of in each.items()]
         elif isinstance(each, list) and any(" " in str(one) for one in each):  # sentences
@@ -59,6 +57,13 @@ def plain_text(value: Mapping[str, Any]) -> str:
         elif words := _words(each):
             lines.append(f"{title}: {words}")
     return "".join([*(f"{folded(line)}\n" for line in lines), *tables]) or "nothing\n"
+
+
+def row_table(rows: Sequence[Mapping[str, Any]], title: str = "") -> str:
+    """Rows as a table of all of their columns."""
+    columns = [*dict.fromkeys(column for row in rows for column in row)]
+    cells = [[_words(row.get(column)) for column in columns] for row in rows]
+    return text_table([column.replace("_", " ") for column in columns], cells, title) if rows else ""
 
 
 def _words(value: Any) -> str:
