@@ -16,7 +16,7 @@ from embedding_part import model_folder
 from options import Options
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
-from scoped_retrieval.pipeline.evaluation.metrics import measure
+from scoped_retrieval.pipeline.evaluation.metrics import per_query
 
 METRIC = "nDCG@10"
 COLLECTIONS = ("scifact", "cranfield", "cisi", "npl")
@@ -102,7 +102,7 @@ def scored(collection: Collection, ranking: Callable[[list[str], list[str]], Any
         pd.DataFrame({"query_id": name, "doc_id": ids[row], "score": score.astype(float)})
         for name, row, score in zip(names, positions, scores, strict=True)
     ]
-    found = measure(collection.qrels, pd.concat(parts, ignore_index=True), (METRIC,))[METRIC]
+    found = per_query(collection.qrels, pd.concat(parts, ignore_index=True), (METRIC,))[METRIC].mean()
     assert found > 0, f"Expected judged documents, got none - at {collection.name}"
     return found
 

@@ -15,7 +15,6 @@ from scoped_retrieval.nodes.lanes import LANE_NAMES as LANES
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
-from scoped_retrieval.pipeline.evaluation.rankings import full_ranking
 from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions, known_items
 
 from scoped_retrieval import Retriever
@@ -47,8 +46,9 @@ def terms(asked):
 
 def test_changed_weights_give_what_what_if_gives_and_no_lane_runs(asked, terms, tmp_path):
     answer = asked.retriever.what_if(asked.run.run_id, {"weights": MOVED})
-    ids = asked.run.table("score_terms")["evidence_id"].unique().to_pylist()
-    expected = per_query(asked.qrels, full_ranking(answer.tables["ranked"], pd.Series(ids, index=ids)), MEASURES)
+    ranked = answer.tables["ranked"].select(["request_id", "evidence_id", "rank"]).to_pandas()
+    ranked = ranked.set_axis(["query_id", "doc_id", "score"], axis=1).assign(score=-ranked["rank"].astype(float))
+    expected = per_query(asked.qrels, ranked, MEASURES)
 
     elsewhere = shutil.move(asked.folder / "corpus", tmp_path / "corpus")  # a lane would have nothing to read
     try:

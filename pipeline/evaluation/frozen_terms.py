@@ -24,7 +24,6 @@ from ...nodes.task_aware_reranking import ranked
 from ...nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
 from ..runs import Run
 from .metrics import paired_t, per_query
-from .rankings import frozen
 
 DIVERSITY = "diversity"
 """The one term without values of its own: it depends on the order under the others."""
@@ -68,7 +67,7 @@ class FrozenTerms:
         Raises:
             InputError: no request is judged.
         """
-        terms, weights = frozen(run, "score_terms"), frozen(run, "rerank_weights")
+        terms, weights = run.table("score_terms"), run.table("rerank_weights")
         if queries is None:
             queries = sorted(set(weights["request_id"].to_pylist()) & set(qrels["query_id"]))
         if not queries:

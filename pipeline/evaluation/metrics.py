@@ -26,11 +26,6 @@ Float = NDArray[np.float64]
 DEFAULT_METRICS = ("nDCG@10", "R@5", "R@10", "R@20", "RR@10")
 
 
-def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> dict[str, float]:
-    """The mean of each metric over the queries of `qrels`; see `per_query`."""
-    return {str(name): float(value) for name, value in per_query(qrels, run, metrics).mean().items()}
-
-
 def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> pd.DataFrame:
     """A row per query of `qrels`, by query_id, and a column per metric; a query without results counts as 0.
 

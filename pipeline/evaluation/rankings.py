@@ -38,34 +38,33 @@ class Measured:
 
     def rankings(self, documents: pd.Series, lanes: Sequence[str], queries: Sequence[str]) -> dict[str, pd.DataFrame]:
         """Ranking per system: the lanes by the best score of a row, their fusion, and the line; `documents` by evidence id."""
-        hits = _of(self.hits, queries).select(["request_id", "lane", "evidence_id", "score", "withheld"]).to_pandas()
+        hits = _of(self.hits, queries, FULL, ["lane", "evidence_id", "score", "withheld"])
         of_lanes = hits[~hits["withheld"]].groupby("lane")
         rankings = {str(lane): _documents(rows, documents) for lane, rows in of_lanes if lane in lanes}
         fused = fused_ranking(list(rankings.values()))
-        return {**rankings, FUSED: fused, FULL: full_ranking(_of(self.ranked, queries), documents)}
+        ranked = _of(self.ranked, queries, FULL, ["evidence_id", "rank"])
+        full = _documents(ranked.assign(score=1.0 / ranked["rank"].astype(np.float64)), documents)
+        return {**rankings, FUSED: fused, FULL: full}
 
     def block(self, documents: pd.Series, queries: Sequence[str], system: str) -> pd.DataFrame:
         """The documents shown in the blocks of a budget, in the order of their items and within an item in document order;
         an item may show rows of several documents, such as adjacent turns.
         """
-        asked = {under(query, system): query for query in queries}
-        frame = _of(self.trimmed, list(asked)).select(["request_id", "merged_rows", "position"]).to_pandas()
-        frame = frame.explode("merged_rows").sort_values(["request_id", "position"], kind="stable")
-        place = frame.groupby("request_id").cumcount().to_numpy(dtype=np.float64) + 1.0
-        frame = frame.assign(request_id=frame["request_id"].map(asked), evidence_id=frame["merged_rows"])
-        return _documents(frame.assign(score=1.0 / place), documents)
+        frame = _of(self.trimmed, queries, system, ["merged_rows", "position"]).explode("merged_rows")
+        frame = frame.sort_values(["query_id", "position"], kind="stable")
+        place = frame.groupby("query_id").cumcount().to_numpy(dtype=np.float64) + 1.0
+        return _documents(frame.assign(evidence_id=frame["merged_rows"], score=1.0 / place), documents)
 
     def block_figures(
         self, qrels: pd.DataFrame, shown: pd.DataFrame, queries: Sequence[str], system: str
     ) -> pd.DataFrame:
         """The measures of the blocks of a budget that are no measures of rankings: a row per query."""
-        asked = {under(query, system): query for query in queries}
-        blocks = _of(self.blocks, list(asked)).select(["request_id", "tokens"]).to_pandas()
+        blocks = _of(self.blocks, queries, system, ["tokens"])
         gold = shown.merge(qrels, on=["query_id", "doc_id"])
         figures = {
             GOLD: gold.groupby("query_id").size(),
             DOCUMENTS: shown.groupby("query_id").size(),
-            TOKENS: blocks["tokens"].groupby(blocks["request_id"].map(asked)).sum(),
+            TOKENS: blocks.groupby("query_id")["tokens"].sum(),
         }
         return pd.DataFrame(figures, index=pd.Index(queries, name="query_id")).fillna(0.0).astype(float)
 
@@ -73,11 +72,8 @@ class Measured:
         self, gold: pd.DataFrame, documents: pd.Series, queries: Sequence[str], system: str
     ) -> pd.DataFrame:
         """For each query with judged lines whether a block of a budget shows one of them, in its place and whole."""
-        asked = {under(query, system): query for query in queries}
-        columns = ["request_id", "evidence_id", "line_start", "line_end", "visible_text"]
-        items = _of(self.trimmed, list(asked)).select(columns).to_pandas()
-        items = items.assign(query_id=items["request_id"].map(asked), doc_id=items["evidence_id"].map(documents))
-        pairs = items.merge(gold, on=["query_id", "doc_id"])
+        items = _of(self.trimmed, queries, system, ["evidence_id", "line_start", "line_end", "visible_text"])
+        pairs = items.assign(doc_id=items["evidence_id"].map(documents)).merge(gold, on=["query_id", "doc_id"])
         inside = (pairs["line_start"] <= pairs["line"]) & (pairs["line"] <= pairs["line_end"])
         seen = [text in visible for text, visible in zip(pairs["text"], pairs["visible_text"], strict=True)]
         shown = set(pairs.loc[inside & pd.Series(seen, index=pairs.index, dtype=bool), "query_id"])
@@ -90,14 +86,12 @@ def under(request_id: str, system: str) -> str:
     return request_id if system == FULL else f"{request_id}@{system}"
 
 
-def frozen(run: Run, name: str) -> pa.Table:
-    """A table of a run for the requests of rankings, without the requests under a budget of blocks."""
-    table = run.table(name)
-    return table.filter(pc.invert(pc.match_substring_regex(table["request_id"], f"@{BLOCK}(@[0-9]+)?$")))
-
-
-def _of(table: pa.Table, requests: Sequence[str]) -> pa.Table:
-    return table.filter(pc.is_in(table["request_id"], pa.array(requests, pa.string())))
+def _of(table: pa.Table, queries: Sequence[str], system: str, columns: list[str]) -> pd.DataFrame:
+    """Columns of the rows of queries under the budget of a system, with the query of each."""
+    asked = {under(query, system): query for query in queries}
+    rows = table.filter(pc.is_in(table["request_id"], pa.array(list(asked), pa.string())))
+    frame = rows.select(["request_id", *columns]).to_pandas()
+    return frame.assign(query_id=frame["request_id"].map(asked))
 
 
 def fused_ranking(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -112,13 +106,7 @@ def fused_ranking(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts).groupby(["query_id", "doc_id"], as_index=False)["score"].sum()
 
 
-def full_ranking(ranked: pa.Table, documents: pd.Series) -> pd.DataFrame:
-    """The full line's order of rows, a document at its best row."""
-    frame = ranked.select(["request_id", "evidence_id", "rank"]).to_pandas()
-    return _documents(frame.assign(score=1.0 / frame["rank"].astype(np.float64)), documents)
-
-
 def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:
-    rows = rows.assign(doc_id=rows["evidence_id"].map(documents), query_id=rows["request_id"])
+    rows = rows.assign(doc_id=rows["evidence_id"].map(documents))
     best = rows.groupby(["query_id", "doc_id"], as_index=False)["score"].max()
     return best.assign(query_id=best["query_id"].astype(str), doc_id=best["doc_id"].astype(str))

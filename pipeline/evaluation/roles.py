@@ -25,7 +25,7 @@ from ..sources.evidence_file import read_evidence
 from ..sources.importing import normalize
 from ..sources.jsonl import read_lines
 from ..sources.report import SourceReport
-from .metrics import measure
+from .metrics import per_query
 
 METRIC = "nDCG@5"
 PROJECT, PRINCIPAL = "harbor", "evaluation"
@@ -104,11 +104,11 @@ def _rankings(
 def _score(queries: list[dict[str, Any]], ranked: Mapping[str, list[str]], metric: str) -> float:
     qrels = [(q["query_id"], doc, grade) for q in queries for doc, grade in q["relevant"].items()]
     run = [(q["query_id"], doc, -float(place)) for q in queries for place, doc in enumerate(ranked[q["question"]])]
-    return measure(
+    return per_query(
         pd.DataFrame(qrels, columns=pd.Index(["query_id", "doc_id", "relevance"])),
         pd.DataFrame(run, columns=pd.Index(["query_id", "doc_id", "score"])),
         (metric,),
-    )[metric]
+    )[metric].mean()
 
 
 def _golden(folder: Path, name: str, entities: set[str]) -> list[dict[str, Any]]:

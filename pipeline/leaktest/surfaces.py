@@ -1,7 +1,7 @@
 """Surfaces: everything that callers receive from one run over one state of a corpus, as text by name.
 
-Reads a stored run. Gives per request `{surface: text}`, the fields of the answer and every format of `show`, and what a
-tenant may list. Snapshot ids and the folder of the test are replaced by placeholders. The surface `scores` contains
+Reads a stored run. Gives per request `{surface: text}`, every format of `show`, of which `replay` has all fields of the
+answer, and what a tenant may list. Snapshot ids and the folder of the test are replaced by placeholders. The surface `scores` contains
 everything computed from admissible rows, including audit columns: no caller sees all of it, and no row out of scope may
 change it.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,14 @@ from ..runs.ids import SNAPSHOT_ID
 from ..runs.parts import VIEWS
 from ..runs.replay import Replay
 from ..runs.run import Run
-from ..servers.renderings import FORMS, Rendering, Shown, answer_values
+from ..servers.renderings import FORMS, Rendering, Shown
 
 Surfaces = dict[str, str]
 
 SHOWN = "show --as {}"
 """The surface of a format."""
 _WITH_QUESTION = ("json", "text", "markdown", "xray", "tables", "html", "bundle")
-ECHOES = frozenset(map(SHOWN.format, _WITH_QUESTION)) | {"bundle", "scores"}
+ECHOES = frozenset(map(SHOWN.format, _WITH_QUESTION)) | {"scores"}
 """Surfaces that repeat the question."""
 
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
@@ -63,14 +62,13 @@ def surfaces_of(
     for request_id in sorted(run.snapshots["request_id"].to_pylist()):
         tables = of_request(request_id)
         limit = max_age_days(tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None)
-        answer = replace(retrieval_of(tables), max_age_days=limit)
+        answer = retrieval_of(tables)
         stored = Replay(
             str(answer.snapshot_id), run.run_id, answer.status, answer.block, answer.block_ref, tables, {}, ()
         )
         seen = Shown(stored, audit=False, max_age_days=limit)
-        fields = {name: _json(value) for name, value in answer_values(answer).items()}
         forms = {SHOWN.format(name): Rendering.of("", name, make(seen)).text for name, make in FORMS.items()}
-        yield request_id, answer, fields | forms | {"bundle": _json(answer.bundle), "scores": _json(_inside(tables))}
+        yield request_id, answer, forms | {"scores": _json(_inside(tables))}
 
 
 def listed(
