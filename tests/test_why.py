@@ -325,3 +325,19 @@ def test_a_line_that_trimming_cut_is_not_said_to_be_shown(tmp_path):
         (told,) = why_not(settings_of(tmp_path), snapshot, f"long.md:{number}")
         assert (told["outcome"] == "selected") == (line in item["visible_text"].splitlines())
         assert told["stage"] == ("project" if told["outcome"] == "selected" else "trim")
+
+
+def test_older_rows_of_a_file_are_counted_in_one_sentence(tmp_path, monkeypatch, capsys):
+    old = (
+        row("workspace", "a.md", f"{SAYS} {n}", evidence_kind="doc", days=9, superseded_at=days_ago(5)) for n in "xy"
+    )
+    story = Story(tmp_path, *old)
+    story.tell(row("workspace", "a.md", SAYS, evidence_kind="doc", days=2))
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": PEOPLE}))
+    with story.open(runs=tmp_path / "runs") as retriever:
+        snapshot = retriever.retrieve({"question": SAYS, "project": "shop", "purpose": "explain-code"}).snapshot_id
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    where = [f"--{name}={tmp_path / file}" for name, file in
+             (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
+    code, out, _ = run("why", snapshot, "a.md", *where, capsys=capsys)
+    assert (code, out.count("superseded")) == (0, 0), out

@@ -134,20 +134,28 @@ def difference_of_contracts(settings: Any, one: str, other: str) -> tuple[dict[s
     return found, plain_text(found)
 
 
+PAST = ("superseded", "deleted")
+"""The gates of rows that were no longer in their file."""
+
+
 def _explanations(rows: list[dict[str, Any]]) -> str:
-    """The answers of `why` in lines, rows with the same answer together; those that came furthest are first."""
+    """The answers of `why` in lines, rows with the same answer together; those that came furthest are first, and several
+    that were no longer in their file are one sentence.
+    """
     from ...nodes.vocabulary import STAGES
 
     def furthest(row: dict[str, Any]) -> tuple[bool, int, float]:
         return row["outcome"] != "selected", -STAGES.values.index(row["stage"]), row["rank"] or math.inf
 
+    past = [row for row in rows if row["decided_by"] in PAST]
+    told = f"{counted(len(past), 'older row')}: an answer with an earlier --as-of may have them, --json lists them\n"
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in sorted(rows, key=furthest):
+    for row in sorted(rows if len(past) < 2 else (row for row in rows if row not in past), key=furthest):
         found.setdefault((f"{row['path'] or row['source_id']}", *_explanation(row)), []).append(row)
     return "\n".join(
         "\n".join((f"{place}: {_named(same)}", *lines, *_advised(same[0]), ""))
         for (place, *lines), same in found.items()
-    )
+    ) + (f"\n{told}" if len(past) > 1 else "")
 
 
 def _named(rows: list[dict[str, Any]]) -> str:
