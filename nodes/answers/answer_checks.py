@@ -1,7 +1,7 @@
 """Compares an answer with the visible bytes of its snapshot, and nothing else: no corpus, no model, no second opinion.
 
 Reads `Shown` items (label, locator, visible text), values of the answer that looked-up records contradict, and its
-text. Gives `answer_findings`, `places_of`.
+text. Gives `answer_findings`.
 
 Note: a finding means that the visible bytes do not support a claim, not that it is false. Its purpose is to reveal the
 model's knowledge from elsewhere (S0.100, S0.102). Unused evidence is reported, but is not a defect.
@@ -10,7 +10,6 @@ model's knowledge from elsewhere (S0.100, S0.102). Unused evidence is reported, 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,16 +42,16 @@ class Shown:
 
 
 def answer_findings(
-    items: Sequence[Shown], answer: str, frame: str = "", mismatches: Sequence[tuple[str, str]] = ()
+    items: Sequence[Shown], answer: str, frame: str = "", mismatches: Sequence[tuple[int, str, str]] = ()
 ) -> AnswerFindings:
     """The defects of an answer and the evidence it leaves unused, by place in the answer.
 
     `frame` is the rest of the block that contains values: dates and words on its fences. `mismatches` are values of the
-    answer with the differing value of a record that the contract admits, shown or not.
+    answer, each with its place and the differing value of a record that the contract admits, shown or not.
     """
     claims = claims_of(answer)
     by_label = {item.label: item for item in items}
-    contradicted = list(_facts(answer, mismatches))
+    contradicted = list(_facts(mismatches))
     taken = [finding[-2:] for finding in contradicted]
     found = [
         *_citations(claims, by_label),
@@ -137,15 +136,12 @@ def _form(value: Value) -> tuple[str, str]:
     return "number" if value.kind == "money" else value.kind, value.canonical
 
 
-def _facts(answer: str, mismatches: Sequence[tuple[str, str]]) -> Iterator[AnswerFinding]:
-    """Values that a looked-up record contradicts, one finding per place.
-
-    An amount is looked up with its currency and may also be read without: both have the same place.
+def _facts(mismatches: Sequence[tuple[int, str, str]]) -> Iterator[AnswerFinding]:
+    """Values that a looked-up record contradicts, one per place, the longest: an amount is looked up with its currency and
+    without.
     """
     taken: list[tuple[int, int]] = []
-    places = places_of([subject for subject, _ in mismatches], answer)
-    longest = sorted(zip(mismatches, places, strict=True), key=lambda one: -len(one[0][0]))
-    for (subject, expected), start in longest:
+    for start, subject, expected in sorted(mismatches, key=lambda one: -len(one[1])):
         if not _overlaps((start, start + len(subject)), taken):
             taken.append((start, start + len(subject)))
             yield "contradicted_fact", True, subject, None, expected, start, start + len(subject)
@@ -153,30 +149,6 @@ def _facts(answer: str, mismatches: Sequence[tuple[str, str]]) -> Iterator[Answe
 
 def _overlaps(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
     return any(start < place[1] and place[0] < end for start, end in taken)
-
-
-def places_of(values: Sequence[str], answer: str) -> list[int]:
-    """The first place of each value, in characters; -1 = nowhere. Parts of other values do not count: no 15 in 2015.
-
-    Places inside a longer value of the list, such as EUR 15, count only if the value has no other place.
-    """
-    spans = [(value.start, value.end) for value in values_in(answer)]
-    starts = [start for start, _ in spans]
-
-    def cut(match: re.Match[str]) -> bool:
-        """Whether a value overlaps the match and begins before it or ends after it."""
-        before, last = (spans[max(0, bisect_right(starts, at) - 1)] for at in (match.start(), match.end() - 1))
-        return before[0] < match.start() < before[1] or match.start() <= last[0] < match.end() < last[1]
-
-    places = dict.fromkeys(values, -1)
-    taken: list[tuple[int, int]] = []
-    for value in sorted(places, key=len, reverse=True):
-        alone = list(re.finditer(rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,]\d)", answer))
-        whole = [match for match in alone if not (spans and cut(match))] or alone
-        free = [match for match in whole if not _overlaps(match.span(), taken)] or whole
-        places[value] = free[0].start() if free else answer.find(value)
-        taken.append((places[value], places[value] + len(value)))
-    return [places[value] for value in values]
 
 
 def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:

@@ -69,12 +69,15 @@ class Finding(NamedTuple):
     finding: str
     """match, mismatch, unknown_key, stale_sot or unread"""
     fact: int
+    start: int
+    """Its first place in the text, in characters."""
 
 
 class _Claim(NamedTuple):
-    """A value that a text states, its number and its words, and those of its line."""
+    """A value that a text states, its place and its words, and those of its line."""
 
     value: Value
+    start: int
     words: str
     line: int
     context: str
@@ -119,27 +122,29 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
             continue
         of_line = _keys(named_records(pa.nulls(len(lines), pa.string()), pa.array(lines, pa.large_string())))
         known = of_request[int(subjects.owner[number])]
-        worst: dict[str, tuple[int, int, str]] = {}
+        worst: dict[str, tuple[int, int, str, int]] = {}
         for one, finding, fact in _checked(claims, known, of_text[number], of_line, all_records):
-            rank = _WORST_FIRST.index(finding), fact, one.value.kind
+            rank = _WORST_FIRST.index(finding), fact, one.value.kind, one.start
             worst[one.words] = min(worst.get(one.words, rank), rank)
         found += [
-            Finding(number, value, kind, _WORST_FIRST[place], fact)
-            for value, (place, fact, kind) in sorted(worst.items())
+            Finding(number, value, kind, _WORST_FIRST[place], fact, start)
+            for value, (place, fact, kind, start) in sorted(worst.items())
         ]
     return found
 
 
 def _claims(lines: Sequence[str], section: str) -> list[_Claim]:
     """The ids, dates and amounts of some lines. A number with a unit, or with a comma that may end the units, is none."""
-    claims = []
+    claims, at = [], 0
     for number, line in enumerate(lines):
         for value in values_in(line):
             before, after = line[: value.start][-1:], line[value.end :]
             amount = value.kind in ("money", "number")
             parted = _APART.match(after) and (value.kind == "money" or before in _BEFORE)
             if value.kind in ("id", "date") or (amount and parted):
-                claims.append(_Claim(value, line[value.start : value.end], number, f"{section} {line}"))
+                words = line[value.start : value.end]
+                claims.append(_Claim(value, at + value.start, words, number, f"{section} {line}"))
+        at += len(line) + 1
     return claims
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...nodes.answers.answer_checks import Shown, answer_findings, places_of
+from ...nodes.answers.answer_checks import Shown, answer_findings
 from ...nodes.errors import StoreError
 from ...nodes.facts.fact_matching import Subjects, findings
 from ...nodes.facts.fact_values import NO_SHORT_MONTH
@@ -66,6 +66,8 @@ class FactFinding:
     field: str | None
     record_id: str | None
     locator: str | None
+    start: int
+    """Its first place in the answer, in characters."""
 
 
 def verify_facts(answer: str, tables: Mapping[str, pa.Table]) -> list[FactFinding]:
@@ -89,6 +91,7 @@ def verify_facts(answer: str, tables: Mapping[str, pa.Table]) -> list[FactFindin
             one.kind,
             one.finding,
             *(rows[one.fact][name] for name in ("value", "field", "evidence_id", "locator")),
+            start=one.start,
         )
         for one in found
     ]
@@ -150,7 +153,8 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     items, frame = visible_items(found)
     looked_up = any(found.tables["contracts"]["exact_lookups"].to_pylist())
     facts = verify_facts(answer, found.tables) if looked_up and found.status != "erased" else []
-    mismatches = [(fact.value, fact.canonical) for fact in facts if fact.finding == "mismatch" and fact.canonical]
+    wrong = [fact for fact in facts if fact.finding == "mismatch"]
+    mismatches = [(fact.start, fact.value, fact.canonical) for fact in wrong if fact.canonical]
     findings = answer_findings(items, answer, frame, mismatches)
     report = AnswerReport(found.snapshot_id, found.status, findings, tuple(facts))
     entry = {"run_id": run.run_id, "principal": settings.principal, "verified_at": datetime.now(UTC).isoformat()}
@@ -169,7 +173,6 @@ def _logged(report: AnswerReport, answer: str) -> dict[str, Any]:
     """What LOG keeps of a report: no text, as that would stay when it is erased, and no hash of a value, as dates and amounts
     can be guessed. A value is identified by its position in the answer and its record.
     """
-    places = places_of([fact.value for fact in report.facts], answer)
     return {
         "version": 3,
         "snapshot_id": report.snapshot_id,
@@ -184,10 +187,10 @@ def _logged(report: AnswerReport, answer: str) -> dict[str, Any]:
             {
                 "kind": fact.kind,
                 "finding": fact.finding,
-                "byte_start": len(answer[:start].encode()) if start >= 0 else None,
+                "byte_start": len(answer[: fact.start].encode()),
                 "record_id": fact.record_id,
             }
-            for fact, start in zip(report.facts, places, strict=True)
+            for fact in report.facts
         ],
     }
 
