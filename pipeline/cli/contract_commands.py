@@ -45,7 +45,7 @@ def check(request: Subject = None, given: SetFlag = None) -> int:
     if request is None:
         named = {**fields.given, **dict.fromkeys(fields.without)}
         fields = replace(fields, given={**defaults_in(settings, Path.cwd(), named), **fields.given})
-    found = explain(resolver.scope(fields)) | {"findings": [one.as_dict() for one in lint(resolver, fields)]}
+    found = explain(resolver.scope(fields)) | {"findings": lint(resolver, fields)}
     emit(found)
     return EXIT["denied"] if any(one["level"] == "error" for one in found["findings"]) else EXIT["ok"]
 
@@ -110,7 +110,7 @@ def why(
         raise InputError.described("what to explain: a label, an evidence id or path[:line]", "nothing", "WHAT")
     if evidence is None and is_audit_entry(name):
         found = audit_trail(settings, name)
-        text = _trail_text(found)
+        text = _explanations([found["decision"]]) + plain_text({each: found.get(each) for each in ("log", "stored")})
     else:
         name, evidence = (name, evidence) if evidence is not None else ("@", name)
         kind, name = named(settings, name)
@@ -177,11 +177,6 @@ def _explanation(row: dict[str, Any]) -> list[str]:
 def _advised(row: dict[str, Any]) -> list[str]:
     """How close the best of some rows came."""
     return [f"  how close: {row['closeness']}"] if row["closeness"] else []
-
-
-def _trail_text(trail: dict[str, Any]) -> str:
-    """The decision of an audit entry, its log line and its stored row, in lines."""
-    return _explanations([trail["decision"]]) + plain_text({name: trail.get(name) for name in ("log", "stored")})
 
 
 def _resolver(settings: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from ...nodes.errors import ScopedRetrievalError, last_frame
 from ..progress import counted
 from ..views.printed import json_document, printed, visible
-from ..views.text_table import plain_text, text_table
+from ..views.text_table import plain_text, row_table
 
 GIVEN: ContextVar[dict[str, Any]] = ContextVar("given")
 """The global options of the command that runs, those that were given; see `options.Command`."""
@@ -132,12 +132,8 @@ def shows_progress(setting: bool) -> bool:
 
 
 def frame_table(title: str, frame: Any) -> str:
-    """A frame as text, its index first and its figures to four places."""
-    rows = [
-        (name, *(value if not isinstance(value, float) else "-" if value != value else f"{value:.4f}" for value in row))
-        for name, *row in frame.itertuples(name=None)
-    ]
-    return text_table([str(name).replace("_", " ") for name in (frame.index.name, *frame.columns)], rows, title)
+    """A frame as text, its index first."""
+    return row_table(frame.reset_index().to_dict("records"), title)
 
 
 _OF_THE_DISK = {

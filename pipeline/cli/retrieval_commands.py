@@ -12,7 +12,7 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document
-from ..views.text_table import text_table
+from ..views.text_table import plain_text
 from .options import PresetFlag, SetFlag, fields_of, given, settings_of
 from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress
 
@@ -71,8 +71,7 @@ def run(
             hint = f"{summary.run_id} was finished before; `verify {summary.run_id}` checks it."
         raise InterruptedCommandError("Interrupted", hint=hint) from None
     result = summary.as_dict()
-    counts = [(status, count) for status, count in result["statuses"].items()]
-    text = text_table(("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
+    text = plain_text({"run": result["run_id"], "folder": result["path"], "statuses": result["statuses"]})
     finished = Runs(summary.path.parent).open(summary.run_id)
     named = ("request_id", "snapshot_id", "error")
     failed = [row for row in finished.table("snapshots", texts=True).select(named).to_pylist() if row["error"]]

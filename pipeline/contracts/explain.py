@@ -9,7 +9,7 @@ reach. So a finding never discloses a row that its reader may not know of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -93,31 +93,22 @@ _KEPT = frozenset(PLACES) - {"namespace", "branch", "test_suite", "role", "as_of
 _LISTS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """`error`: a definite mistake; `warning`: a possible one. `at` names the field or rule."""
-
-    level: str
-    rule: str
-    at: str
-    message: str
-
-    def as_dict(self) -> dict[str, str]:
-        """Plain values."""
-        return asdict(self)
+_Findings = Iterator[tuple[str, str, str, str]]
+"""Level, rule, field or rule of grants, message. An `error` is a definite mistake, a `warning` a possible one."""
 
 
-def lint(resolver: ContractResolver, fields: Fields) -> list[Finding]:
-    """The findings about a contract, errors first; empty if there are none."""
+def lint(resolver: ContractResolver, fields: Fields) -> list[dict[str, str]]:
+    """The findings about a contract, errors first, by `level`, `rule`, `at` and `message`; empty if there are none."""
     case = _Case(resolver, fields)
     contract = case.scope.contract
     if contract["denied"]:
-        reason = contract["denied_reason"]
-        return [Finding("error", "allows_nothing", reason, refusal_of(reason))]
-    found = [*_before_data(case), *_matches_nothing(case), *_grants_match_nothing(case), *_denies_needed(case)]
-    if not len(case.scope.rows):
-        found.insert(0, Finding("error", "allows_nothing", "contract", "No row passes every gate."))
-    return sorted(found, key=lambda finding: finding.level)
+        found = [("error", "allows_nothing", contract["denied_reason"], refusal_of(contract["denied_reason"]))]
+    else:
+        none = ("error", "allows_nothing", "contract", "No row passes every gate.")
+        found = [none] * (not len(case.scope.rows))
+        found += [*_before_data(case), *_matches_nothing(case), *_grants_match_nothing(case), *_denies_needed(case)]
+    named = ("level", "rule", "at", "message")
+    return [dict(zip(named, one, strict=True)) for one in sorted(found, key=lambda one: one[0])]
 
 
 @dataclass(frozen=True)
@@ -145,7 +136,7 @@ class _Case:
         return self.resolver.scope(replace(self.fields, given=given))
 
 
-def _before_data(case: _Case) -> Iterator[Finding]:
+def _before_data(case: _Case) -> _Findings:
     """`as_of` is earlier than the first visible row was recorded."""
     recorded = micros(gathered(case.open.frame.placements["recorded_time"], case.open.placement), 0)
     as_of = case.scope.contract["as_of"]
@@ -153,17 +144,17 @@ def _before_data(case: _Case) -> Iterator[Finding]:
         first = pa.scalar(int(recorded.min()), pa.timestamp("us", "UTC")).as_py()
         if as_of < first:
             message = f"as_of is {as_of.isoformat()}; the first row was recorded at {first.isoformat()}."
-            yield Finding("error", "as_of_before_data", "request.as_of", message)
+            yield ("error", "as_of_before_data", "request.as_of", message)
 
 
-def _matches_nothing(case: _Case) -> Iterator[Finding]:
+def _matches_nothing(case: _Case) -> _Findings:
     """A pattern of the request matches no row that is visible without its list."""
     for name in _LISTS:
         if patterns := case.fields.given.get(name):
             yield from _idle(case.without(name), patterns, f"request.{name}", sources=name.endswith("sources"))
 
 
-def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
+def _grants_match_nothing(case: _Case) -> _Findings:
     """A pattern allowed by a grant matches no visible row, or one that it denies no row at all: an auditor hears of it."""
     for bound in case.scope.bounds:
         if bound["denied_paths"] and case.audits(bound["project"]):
@@ -172,16 +163,16 @@ def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
             for pattern in bound["denied_paths"]:
                 if not glob_mask(path, [pattern]).any():
                     message = f"{pattern} denies no path of the corpus."
-                    yield Finding("warning", "matches_nothing", f"{bound['rule_id']}.denied_paths", message)
+                    yield ("warning", "matches_nothing", f"{bound['rule_id']}.denied_paths", message)
         for name in ("sources", "paths"):
             yield from _idle(case.open, bound[name] or (), f"{bound['rule_id']}.{name}", sources=name == "sources")
 
 
-def _idle(scope: ContractScope, patterns: Sequence[str], at: str, *, sources: bool) -> Iterator[Finding]:
+def _idle(scope: ContractScope, patterns: Sequence[str], at: str, *, sources: bool) -> _Findings:
     for pattern in patterns:
         if not np.any(_matched(scope, [pattern], sources=sources)):
             parts = " and ".join(pattern.split(AND))
-            yield Finding("warning", "matches_nothing", at, f"{parts} matches nothing that could be seen.")
+            yield ("warning", "matches_nothing", at, f"{parts} matches nothing that could be seen.")
 
 
 def _matched(scope: ContractScope, patterns: Sequence[str], *, sources: bool) -> NDArray[np.bool_]:
@@ -190,7 +181,7 @@ def _matched(scope: ContractScope, patterns: Sequence[str], *, sources: bool) ->
     return glob_mask(scope.column("path"), patterns, pathless=allows_pathless(patterns))
 
 
-def _denies_needed(case: _Case) -> Iterator[Finding]:
+def _denies_needed(case: _Case) -> _Findings:
     """Evidence that the request requires, or that its purpose plans to look for, cannot come back."""
     for need in case.scope.contract["required_evidence"]:
         kind, state = EVIDENCE_NEEDS[need]
@@ -203,7 +194,7 @@ def _denies_needed(case: _Case) -> Iterator[Finding]:
 
 def _unserved(
     case: _Case, level: str, at: str, kinds: Sequence[str], sources: Sequence[str], state: str | None
-) -> Iterator[Finding]:
+) -> _Findings:
     if np.any(_serves(case.scope, kinds, sources, state)):
         return
     denied = np.any(_serves(case.open, kinds, sources, state))
@@ -211,7 +202,7 @@ def _unserved(
         return
     why = "the contract denies every row of this kind" if denied else "no row that could be shown is of this kind"
     what = ", ".join([*kinds, *sources]) or "any evidence"
-    yield Finding(level, "denies_needed", at, f"{what} is needed, and {why}.")
+    yield (level, "denies_needed", at, f"{what} is needed, and {why}.")
 
 
 def _serves(scope: ContractScope, kinds: Sequence[str], sources: Sequence[str], state: str | None) -> Any:

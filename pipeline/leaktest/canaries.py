@@ -116,23 +116,22 @@ class _Canary:
     reason: str
     token: str
     row: Row
-    evidence_id: str = ""
-    text_sha256: str = ""
+    evidence_id: str
+    text_sha256: str
 
 
 def planting(cases: Sequence[TenantCase], as_of: datetime) -> Planting:
     """Hooks and canaries of some cases; all are recorded before `as_of`."""
-    unnamed: list[_Canary] = []
+    named, rows = [], []
     for case in cases:
         base = base_of(case, as_of)
         for role, reason in case.pairs():
             token = "zq" + hashlib.sha256(f"{case.name}/{role}/{reason}".encode()).hexdigest()[:14]
-            row = base | _common(token, case) | ROLES[role].canary(token, case) | _shut(case, reason, token)
-            unnamed.append(_Canary(case, role, reason, token, row))
-    rows = [canary.row for canary in unnamed]
+            rows.append(base | _common(token, case) | ROLES[role].canary(token, case) | _shut(case, reason, token))
+            named.append((case, role, reason, token))
     canaries = [
-        replace(canary, evidence_id=evidence_id, text_sha256=digest)
-        for canary, (evidence_id, digest) in zip(unnamed, _ids(rows, as_of), strict=True)
+        _Canary(case, role, reason, token, row, evidence_id, digest)
+        for (case, role, reason, token), row, (evidence_id, digest) in zip(named, rows, _ids(rows, as_of), strict=True)
     ]
     found = Planting(pa.table({}), pa.table({}), {}, {}, {}, {})
     hooks: list[tuple[str, Row]] = []

@@ -72,6 +72,8 @@ def _words(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.4f}"
     if isinstance(value, Mapping):
         return ", ".join(f"{name.replace('_', ' ')} {_words(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
