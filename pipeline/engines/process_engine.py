@@ -13,16 +13,16 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing import get_context, parent_process
 from threading import Lock, Thread
 
-from ...nodes.errors import EngineError, InputError, ScopedRetrievalError
+from ...nodes.errors import EngineError, InputError
 from ..cores import cores
-from .remote_job import in_memory, packed, raised_as, run_packed
+from .remote_job import in_flight, in_memory, packed, run_packed
 from .shards import ShardJob, in_this_process
 
 __all__ = ["ProcessEngine", "local_engine", "worth_starting"]
@@ -52,9 +52,15 @@ class ProcessEngine:
             return
         run_id = job.staged.run_id
         pool = ProcessPoolExecutor(min(self.workers, len(shards)), get_context("spawn"), _begin)
+
+        def submit(shard: int) -> Future[int]:
+            with _as_workers_begin():
+                return pool.submit(run_packed, sent, shard, clock())
+
         try:
             with pool:
-                yield from _run(pool, self.workers, sent, run_id, shards, clock)
+                # One more than there are workers: none is idle, and an interrupt does not take long.
+                yield from in_flight(shards, self.workers + 1, submit, run_id)
         except BrokenProcessPool as error:
             raise EngineError(
                 f"A worker process died - at {run_id}",
@@ -78,35 +84,6 @@ def local_engine(workers: int | None) -> Callable[..., Generator[int]]:
 def worth_starting(shards: int, cores: int) -> int:
     """The number of workers with enough work, at most one per core."""
     return max(1, min(cores, shards // SHARDS_EACH))
-
-
-def _run(
-    pool: ProcessPoolExecutor,
-    workers: int,
-    job: bytes,
-    run_id: str,
-    shards: Sequence[int],
-    clock: Callable[[], datetime],
-) -> Generator[int]:
-    waiting, flying = list(reversed(shards)), dict[Future[int], int]()
-    try:
-        while waiting or flying:
-            # One more than there are workers: none is idle, and an interrupt does not take long.
-            while waiting and len(flying) <= workers:
-                shard = waiting.pop()
-                with _as_workers_begin():
-                    flying[pool.submit(run_packed, job, shard, clock())] = shard
-            for done in wait(flying, return_when=FIRST_COMPLETED).done:
-                shard = flying.pop(done)
-                try:
-                    done.result()
-                except (BrokenProcessPool, ScopedRetrievalError):
-                    raise
-                except Exception as error:  # an error of a node; it is raised with its shard
-                    raise raised_as(error, shard, run_id) from error
-                yield shard
-    finally:
-        wait([one for one in flying if not one.cancel()])
 
 
 def _begin() -> None:

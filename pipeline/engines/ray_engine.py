@@ -22,8 +22,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from ...nodes.errors import EngineError, ScopedRetrievalError
-from .remote_job import packed, raised_as, run_packed
+from ...nodes.errors import EngineError
+from .remote_job import in_flight, packed, run_packed
 from .shards import ShardJob
 
 __all__ = ["RayEngine", "ray_available"]
@@ -76,40 +76,14 @@ class RayEngine:
         if not shards:
             return
         with _connected(self.address) as ray:
-            sent, waiting = ray.put(packed(job, ray.cloudpickle.dumps)), list(reversed(shards))
+            sent = ray.put(packed(job, ray.cloudpickle.dumps))
             task = ray.remote(run_packed).options(
                 num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError], scheduling_strategy="SPREAD"
             )
             width = max(1, int(ray.cluster_resources().get("CPU", 1))) * IN_FLIGHT
-            flying: dict[Any, int] = {}
-            try:
-                while waiting or flying:
-                    while waiting and len(flying) < width:
-                        shard = waiting.pop()
-                        flying[task.remote(sent, shard, clock())] = shard
-                    done, _ = ray.wait(list(flying), num_returns=1)
-                    for reference in done:
-                        _result(ray, reference, job.staged.run_id, flying[reference])
-                        yield flying.pop(reference)
-            finally:
-                # A resumed run must not be written by a worker of this one. Nothing is cancelled: what is in
-                # flight counts when it is done, and Ray aborts the whole process where a task ends while it is cancelled.
-                if flying:
-                    ray.wait(list(flying), num_returns=len(flying))
-
-
-def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
-    """Wait for one task, and raise its original error."""
-    try:
-        ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, ScopedRetrievalError):
-            raise error.cause from None
-        raise raised_as(error.cause, shard, run_id) from error
-    except ray.exceptions.RayError as error:
-        raise EngineError(
-            f"Expected shard {shard} to be run, got {type(error).__name__} after {RETRIES} retries - at {run_id}"
-        ) from error
+            yield from in_flight(
+                shards, width, lambda shard: task.remote(sent, shard, clock()).future(), job.staged.run_id
+            )
 
 
 @contextmanager

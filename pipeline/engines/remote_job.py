@@ -1,7 +1,7 @@
 """A job that is sent to another process, and how that process runs it.
 
-Gives: `packed`, a `ShardJob` as bytes; `run_packed`, which a worker runs for any engine; `raised_as`, the error that the
-sender raises for an error of a worker. Corpus, runs and models are sent as what opens them again.
+Gives: `packed`, a `ShardJob` as bytes; `run_packed`, which a worker runs for any engine; `in_flight`, the loop of the
+sender. Corpus, runs and models are sent as what opens them again.
 
 Note: a worker of another version, or without the encoder, would silently give different answers. So it opens the job
 only if its code and its encoder are those that the run started with.
@@ -10,7 +10,8 @@ only if its code and its encoder are those that the run started with.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -27,7 +28,7 @@ from ..line.query_vectors import QueryVectors
 from ..plugins import installed, is_installed
 from .shards import ShardJob
 
-__all__ = ["in_memory", "packed", "raised_as", "run_packed"]
+__all__ = ["in_flight", "in_memory", "packed", "run_packed"]
 
 _HERE = "run it in this process"
 
@@ -91,8 +92,35 @@ def _opened(data: bytes) -> ShardJob:
     return replace(job, line=replace(job.line, plugins=plugins))
 
 
-def raised_as(error: BaseException, shard: int, run_id: str) -> ScopedRetrievalError:
-    """An error of a worker from outside this package, as an error of this package."""
+def in_flight(shards: Sequence[int], width: int, submit: Callable[[int], Future[int]], run_id: str) -> Generator[int]:
+    """Run shards in workers, at most `width` at a time; yields each as it completes, in no fixed order.
+
+    Raises:
+        EngineError: a worker raised an error from outside this package.
+        StoreError: a shard cannot be written.
+    """
+    waiting, flying = list(reversed(shards)), dict[Future[int], int]()
+    try:
+        while waiting or flying:
+            while waiting and len(flying) < width:
+                shard = waiting.pop()
+                flying[submit(shard)] = shard
+            for done in wait(flying, return_when=FIRST_COMPLETED).done:
+                shard = flying.pop(done)
+                try:
+                    yield done.result()
+                except BrokenExecutor:
+                    raise
+                except Exception as error:  # of a node, or of the engine; Ray's has the worker's as its cause
+                    raise _raised_as(getattr(error, "cause", error), shard, run_id) from error
+    finally:
+        wait(flying)  # a resumed run must not be written by a worker of this one
+
+
+def _raised_as(error: BaseException, shard: int, run_id: str) -> ScopedRetrievalError:
+    """An error of a worker as one of this package."""
+    if isinstance(error, ScopedRetrievalError):
+        return error
     if isinstance(error, OSError):
         return StoreError(
             f"Expected to store shard {shard}, got {error.strerror or type(error).__name__} - at {run_id}"
