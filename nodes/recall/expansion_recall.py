@@ -13,19 +13,18 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import first_of_runs, gathered, gathered_columns, places_of
+from ..columns.keys import first_of_runs, gathered_columns, places_of
 from ..columns.numbers import quantise
 from ..frames import PostingIndex, posting_keys
 from ..text.index_keys import conflict_keys, id_keys
-from ..text.references import cited_documents, named_records
+from ..text.references import References, cited_documents, named_records
 from .recall_scope import PAIRS, Int, RecallTables, ScopeGroup
 from .recall_selection import VIA, Found, best_found
 from .turns import beside, sessions
@@ -45,15 +44,9 @@ SWITCHES = {"neighbour": "chunk_expansion", "parent": "chunk_expansion", "child"
 
 _SHARES = np.array([WEIGHTS.get(name, 0.0) for name in VIA])
 
-Reached = tuple[Int, Int, str]
-"""Seed number, position in `scope.rows`, and how it was reached."""
-Link = tuple[str, str, str, Callable[..., list[str]]]
-"""Column of the seeds, name of the link, posting field, and the keys of a value."""
-_NAMED: tuple[Link, ...] = (("parent_id", "parent", "id", id_keys),)
-_RIVALS: tuple[Link, ...] = (
-    ("conflict_set", "conflict", "conflict", conflict_keys),
-    ("superseded_by", "superseding", "id", id_keys),
-)
+Reached = tuple[Int, Int, Int]
+"""Seed number, position in `scope.rows`, and position in VIA of the link that leads there."""
+Follow = Callable[[ScopeGroup, Found, Int, PostingIndex, pa.Table], Iterator[Reached]]
 
 
 def recall_expansion(
@@ -72,45 +65,67 @@ def recall_expansion(
     few = np.array([effort == "minimal" for effort in tables.contracts["recall_effort"].to_pylist()], dtype=bool)
     near = (seed_rank < SEEDS) & ~few[tables.sub_request[seeds.sub]]
     followed = Found.of(seeds.sub[near], seeds.row[near], seeds.score[near])
-    others = best_found(
-        tables,
-        _followed(
-            tables, followed, known, lambda scope, own, local: _all_links(scope, own, local, postings, placements)
-        ),
-    )
+    found = [_followed(tables, followed, known, _links, postings, placements)]
     # Any hit may be selected, including neighbors of a seed: the rivals of all of them are added, and theirs.
-    found, last = [others], Found.concat([seeds, others])
+    last = Found.concat([seeds, *found])
     while len(last.sub):
-        last = best_found(
-            tables,
-            _followed(tables, last, Found.concat([known, *found]), lambda scope, own, _: _rivals(scope, own, postings)),
-        )
+        last = _followed(tables, last, Found.concat([known, *found]), _rivals, postings, placements)
         found.append(last)
     return _once(tables, Found.concat(found))
 
 
-def _rivals(scope: ScopeGroup, own: Found, postings: PostingIndex) -> Iterator[Reached]:
-    """The rows that compete with the seeds or replace them."""
-    yield from _linked(scope, own.row, postings, _RIVALS)
-    of, by = replacing(scope, scope.tables.sub_request[own.sub], own.row, postings)
-    yield of, by, "superseding"
-
-
-def _all_links(
+def _rivals(
     scope: ScopeGroup, own: Found, local: Int, postings: PostingIndex, placements: pa.Table
-) -> Iterable[Reached]:
-    """All rows that the seeds link to, except their rivals."""
-    return chain(
-        _linked(scope, own.row, postings, _NAMED),
-        _beside(scope, own.sub, own.row, local, placements),
-        _referred(scope, own.row, postings),
-    )
+) -> Iterator[Reached]:
+    """The rows that compete with the seeds or replace them."""
+    stored = gathered_columns(scope.tables.evidence, ("conflict_set", "superseded_by"), own.row)
+    conflicts = _keys(stored["conflict_set"], "conflict", conflict_keys)
+    yield from _referred(scope, postings, conflict=conflicts, superseding=_keys(stored["superseded_by"], "id", id_keys))
+    of, by = replacing(scope, scope.tables.sub_request[own.sub], own.row, postings)
+    yield of, by, np.full(len(of), VIA.index("superseding"))
+
+
+def _links(
+    scope: ScopeGroup, own: Found, local: Int, postings: PostingIndex, placements: pa.Table
+) -> Iterator[Reached]:
+    """All rows that the seeds link to, except their rivals; those of a link are read where a contract enables it."""
+    enabled = {name for name in SWITCHES.values() if np.asarray(scope.tables.contracts[name])[scope.request].any()}
+    stored = gathered_columns(scope.tables.evidence, ("parent_id", "links", "path", "text"), own.row)
+    named = {"parent": _keys(stored["parent_id"], "id", id_keys)}
+    if "citation_chaining" in enabled:
+        named["citation"] = cited_documents(stored["links"], stored["text"])
+    if "exact_lookups" in enabled:
+        named["record"] = named_records(stored["path"], stored["text"])
+    records = scope.once("records", lambda: np.asarray(pc.equal(scope.column("origin_class"), "structured-sot")))
+    for seed, row, via in _referred(scope, postings, **named):
+        kept = (via != VIA.index("record")) | records[row]
+        yield seed[kept], row[kept], via[kept]
+    if "chunk_expansion" in enabled:
+        yield from _beside(scope, own, local, placements)
+
+
+def _keys(names: pa.Array, field: str, keys_of: Callable[[str], list[str]]) -> References:
+    """The keys of the seeds' values in a column."""
+    if names.null_count == len(names):
+        return []
+    named = enumerate(names.to_pylist())
+    return [(row, key) for row, name in named if name for key in posting_keys(field, keys_of(name))]
+
+
+def _referred(scope: ScopeGroup, postings: PostingIndex, **named: References) -> Iterator[Reached]:
+    """The rows under the keys that the seeds refer to, by link."""
+    every = [(seed, VIA.index(via), key) for via, references in named.items() for seed, key in references]
+    seed, via = np.array([one[:2] for one in every], dtype=np.int64).reshape(-1, 2).T
+    for number, row, _ in scope.referred(postings, [(n, key) for n, (*_, key) in enumerate(every)]):
+        yield seed[number], row, via[number]
 
 
 def _followed(
-    tables: RecallTables, seeds: Found, known: Found, links: Callable[[ScopeGroup, Found, Int], Iterable[Reached]]
+    tables: RecallTables, seeds: Found, known: Found, follow: Follow, postings: PostingIndex, placements: pa.Table
 ) -> Found:
-    """The rows that the links of the seeds reach, each once per request: admissible, not withheld and not `known`."""
+    """The rows that the links of the seeds reach, each once per request: admissible, not withheld and not `known`; the
+    `lane_k` best.
+    """
     request, follows = tables.sub_request, _follows(tables.contracts)
     width = len(tables.row_index.id_rank) + 1
     taken = np.sort(request[known.sub] * width + known.row)
@@ -123,7 +138,7 @@ def _followed(
             continue
         own = Found.of(seeds.sub[at], seeds.row[at], seeds.score[at])
         local = scope.local(own.row)
-        for seed, row, via in _gathered(links(scope, own, local)):
+        for seed, row, via in _gathered(follow(scope, own, local, postings, placements)):
             sub = own.sub[seed]
             passes = scope.admitted(request[sub], row)[0] & (row != local[seed]) & follows[request[sub], via]
             passes &= places_of(request[sub] * width + scope.rows[row], taken) < 0
@@ -131,7 +146,7 @@ def _followed(
             kept = kept[scope.in_window(sub[kept], row[kept])]
             score = quantise(own.score[seed[kept]] * _SHARES[via[kept]])
             parts.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))
-    return _once(tables, Found.concat(parts)) if len(parts) > 1 else Found.concat(parts)
+    return best_found(tables, _once(tables, Found.concat(parts)) if len(parts) > 1 else Found.concat(parts))
 
 
 def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
@@ -139,22 +154,16 @@ def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
     parts: list[Reached] = []
     for part in reached:
         if parts and sum(len(seed) for seed, _, _ in parts) + len(part[0]) > PAIRS:
-            yield _flattened(parts)
+            yield _joined(parts)
             parts = []
         parts.append(part)
     if parts:
-        yield _flattened(parts)
+        yield _joined(parts)
 
 
-def _linked(scope: ScopeGroup, rows: Int, postings: PostingIndex, links: tuple[Link, ...]) -> Iterator[Reached]:
-    """Rows that the seeds name: the parent, or the record that replaces them and the members of the conflict set."""
-    stored = gathered_columns(scope.tables.evidence, (column for column, *_ in links), rows)
-    for column, via, field, keys_of in links:
-        if stored[column].null_count == len(rows):
-            continue
-        names = stored[column].to_pylist()
-        named = [(row, key) for row, name in enumerate(names) if name for key in posting_keys(field, keys_of(name))]
-        yield from ((seed, local, via) for seed, local, _ in scope.referred(postings, named))
+def _joined(parts: Sequence[Reached]) -> Reached:
+    seed, row, via = map(np.concatenate, zip(*parts, strict=True))
+    return seed, row, via
 
 
 def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
@@ -165,24 +174,17 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
     return follows
 
 
-def _beside(scope: ScopeGroup, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
-    """Rows of the same document or conversation, and children; searched only where a contract enables them."""
-    if not _any_contract(scope, "chunk_expansion"):
-        return
-    request, groups, every = scope.tables.sub_request[sub], sessions(scope), np.arange(len(local))
+def _beside(scope: ScopeGroup, own: Found, local: Int, placements: pa.Table) -> Iterator[Reached]:
+    """Rows of the same document or conversation, and children."""
+    request, groups, every = scope.tables.sub_request[own.sub], sessions(scope), np.arange(len(local))
     pages = [(every, scope.document, 1, False)]
     if groups is not None:
         pages.append(((groups.of[local] >= 0).nonzero()[0], groups.of, TURNS, True))
     for seeds, page, reach, timed in pages:
         for line in beside(scope, placements, request[seeds], local[seeds], page, reach, timed=timed):
             there = line >= 0
-            yield seeds[there], line[there], "neighbour"
-    yield from _children(scope, rows)
-
-
-def _any_contract(scope: ScopeGroup, switch: str) -> bool:
-    """Whether some contract of the scope enables a switch."""
-    return bool(np.asarray(scope.tables.contracts[switch])[scope.request].any())
+            yield seeds[there], line[there], np.full(int(there.sum()), VIA.index("neighbour"))
+    yield from _children(scope, own.row)
 
 
 def _children(scope: ScopeGroup, rows: Int) -> Iterator[Reached]:
@@ -195,7 +197,7 @@ def _children(scope: ScopeGroup, rows: Int) -> Iterator[Reached]:
         for seed, name in enumerate(column.to_pylist()):
             children = by_parent.get(name.lower()) if name else None
             if children is not None:
-                yield np.full(len(children), seed), children, "child"
+                yield np.full(len(children), seed), children, np.full(len(children), VIA.index("child"))
 
 
 def _by_parent(parents: pa.Array) -> dict[str, Int]:
@@ -205,24 +207,6 @@ def _by_parent(parents: pa.Array) -> dict[str, Int]:
     for row, name in zip(rows.tolist(), parents.drop_null().to_pylist(), strict=True):
         found.setdefault(name.lower(), []).append(row)
     return {name: np.array(own) for name, own in found.items()}
-
-
-def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
-    """Rows that the seeds cite, and structured records that they name; read only where a contract enables them."""
-    stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
-    if _any_contract(scope, "citation_chaining"):
-        cited = cited_documents(stored["links"], stored["text"])
-        yield from ((seed, local, "citation") for seed, local, _ in scope.referred(postings, cited))
-    if _any_contract(scope, "exact_lookups"):
-        records = scope.once("records", lambda: np.asarray(pc.equal(scope.column("origin_class"), "structured-sot")))
-        for seed, local, _ in scope.referred(postings, named_records(stored["path"], stored["text"])):
-            yield seed[records[local]], local[records[local]], "record"
-
-
-def _flattened(reached: list[Reached]) -> tuple[Int, Int, Int]:
-    seed = np.concatenate([part[0] for part in reached])
-    row = np.concatenate([part[1] for part in reached])
-    return seed, row, np.concatenate([np.full(len(part[0]), VIA.index(part[2])) for part in reached])
 
 
 def _once(tables: RecallTables, found: Found) -> Found:
