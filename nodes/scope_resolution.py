@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ import pyarrow as pa
 from .columns.kept import rows_by
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .scope.active_grants import ActiveGrants, active_grants_of, bounds_of, distinct
+from .scope.active_grants import Reach, active_grants_of, bounds_of, distinct
 from .scope.mode_choices import chosen
 from .tables import (
     CONTRACTS,
@@ -59,29 +58,24 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01, and more days than a calendar has: window starts stay printable."""
 
 
-def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> ActiveGrants:
+def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> list[Reach]:
     """The grants that hold for each request, by request id, and the refusals."""
-    requests = _ordered(requests)
-    held, roles = active_grants_of(requests, grants), rows_by(role_policies, "role")
-    asked = zip(requests.select([*_ALLOWANCES, "role"]).to_pylist(), held.acting, held.granted, strict=True)
-    reasons = [
-        ACT_AS_NOT_GRANTED if not acting else NOTHING_GRANTED if not granted else _empty_list(request, roles)
-        for request, acting, granted in asked
-    ]
-    return replace(held, refused=reasons)
+    requests, roles = _ordered(requests), rows_by(role_policies, "role")
+    asked = zip(active_grants_of(requests, grants), requests.select([*_ALLOWANCES, "role"]).to_pylist(), strict=True)
+    return [held._replace(refused=_refused(held, request, roles)) for held, request in asked]
 
 
-def contract_bounds(requests: Requests, reach: ActiveGrants) -> ContractBounds:
+def contract_bounds(requests: Requests, reach: list[Reach]) -> ContractBounds:
     """The projects each contract reaches, by request, project and grant; denied requests reach nothing.
 
     These are its own project's grants and those of other projects that requests of its project may use.
     """
-    return bounds_of(_ordered(requests), reach, [reason is not None for reason in reach.refused])
+    return bounds_of(_ordered(requests), reach)
 
 
 def contracts(
     requests: Requests,
-    reach: ActiveGrants,
+    reach: list[Reach],
     purpose_policies: PurposePolicies,
     mode_policies: ModePolicies,
     role_policies: RolePolicies,
@@ -95,12 +89,11 @@ def contracts(
     """
     requests = _ordered(requests)
     layered = _layered(requests, purpose_policies, mode_policies, role_policies)
-    held = zip(layered, reach.states, reach.refused, reach.groups, strict=True)
     rows = [
         layers.request  # most columns of a contract are those of its request
-        | {"contract_id": "", "denied": refused is not None, "denied_reason": refused, "groups": groups}
-        | _resolved(layers, allowed)
-        for layers, allowed, refused, groups in held
+        | {"contract_id": "", "denied": of.refused is not None, "denied_reason": of.refused, "groups": of.groups}
+        | _resolved(layers, of.states)
+        for layers, of in zip(layered, reach, strict=True)
     ]
     table = CONTRACTS.from_rows(rows)
     position = CONTRACTS.schema.get_field_index("contract_id")
@@ -138,7 +131,7 @@ def _layered(
     ]  # fmt: skip
 
 
-def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
+def _resolved(layers: _Layered, allowed: set[str]) -> dict[str, Any]:
     """The columns of a contract that more than one layer decides; `allowed` are the lifecycles its grants show."""
     request, preset, policy, role = layers
     counts = _counts(*layers)
@@ -166,17 +159,17 @@ def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
     }
 
 
-def _contract_ids(contracts: pa.Table, reach: ActiveGrants) -> pa.Array:
+def _contract_ids(contracts: pa.Table, reach: list[Reach]) -> pa.Array:
     """The first 16 hex digits of the SHA-256 of each contract and its bounds as JSON, ids and envelope apart."""
     texts = {
         place: _json([{name: row[name] for name in row if name != "rule_id"} for row in bounds])
-        for place, bounds in {id(bounds): bounds for bounds in reach.bounds}.items()
+        for place, bounds in {id(of.bounds): of.bounds for of in reach}.items()
     }
     digests = []
-    for row, bounds in zip(
-        contracts.drop_columns(["request_id", "contract_id", "asked_at"]).to_pylist(), reach.bounds, strict=True
+    for row, of in zip(
+        contracts.drop_columns(["request_id", "contract_id", "asked_at"]).to_pylist(), reach, strict=True
     ):
-        text = f"[{_json(row)}, {'[]' if row['denied'] else texts[id(bounds)]}]"
+        text = f"[{_json(row)}, {'[]' if row['denied'] else texts[id(of.bounds)]}]"
         digests.append(hashlib.sha256(text.encode()).hexdigest()[:16])
     return pa.array(digests, pa.string())
 
@@ -185,8 +178,12 @@ def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _empty_list(request: dict[str, Any], roles: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The reason to refuse a request that allows nothing; None where every list of allowances is open or has a value."""
+def _refused(held: Reach, request: dict[str, Any], roles: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The reason to refuse a request: nothing is granted to it, or it allows nothing; None where it is accepted."""
+    if not held.acting:
+        return ACT_AS_NOT_GRANTED
+    if not held.grants:
+        return NOTHING_GRANTED
     role = roles.get(request["role"]) or {}
     if [] in (request["allowed_sources"], role.get("allowed_sources")):
         return NO_SOURCE_ALLOWED
@@ -195,13 +192,13 @@ def _empty_list(request: dict[str, Any], roles: Mapping[str, Mapping[str, Any]])
     return NO_AUTHORITY_ACCEPTED if request["accepted_authority"] == [] else None
 
 
-def _include_states(layers: _Layered, cap: int, allowed: list[bool]) -> list[str]:
+def _include_states(layers: _Layered, cap: int, allowed: set[str]) -> list[str]:
     """The purpose's lifecycles that cap, request, mode and grants allow; never `revoked`."""
     hidden = {"revoked"} | ({"candidate"} if cap == 0 else set())
     if not layers.request["allow_stale_memory"] and not layers.preset["include_deleted"]:
         hidden |= {"deprecated", "expired"}
-    states = set(layers.policy["include_states"] or ()) - hidden
-    return [name for name, granted in zip(LIFECYCLES.values, allowed, strict=True) if granted and name in states]
+    states = allowed.intersection(layers.policy["include_states"] or ()) - hidden
+    return [name for name in LIFECYCLES.values if name in states]
 
 
 def _window_start(request: dict[str, Any]) -> int | None:

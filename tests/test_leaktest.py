@@ -106,8 +106,8 @@ def test_a_canary_of_another_tenant_is_found(crowd: Path, monkeypatch: pytest.Mo
     """Every contract reaches a project that no grant opens: what is planted for its tenant is the next one's own."""
     right = scope_resolution.bounds_of
 
-    def wrong(requests: pa.Table, reach: Any, denied: Any) -> pa.Table:
-        found = right(requests, reach, denied)
+    def wrong(requests: pa.Table, reach: Any) -> pa.Table:
+        found = right(requests, reach)
         more = found.set_column(1, found.schema.field(1), pa.array(["user-02"] * found.num_rows))
         elsewhere = more.filter(pc.not_equal(found["project"], "user-02"))
         order = [("request_id", "ascending"), ("project", "ascending"), ("rule_id", "ascending")]

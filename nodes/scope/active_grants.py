@@ -1,15 +1,13 @@
 """The access that grants give each request: who may ask on whose behalf, the active grants, and the resulting bounds.
 
-Reads requests and grants. Gives `ActiveGrants`, CONTRACT_BOUNDS, and the columns that contracts take from grants.
+Reads requests and grants. Gives `Reach` of each request, CONTRACT_BOUNDS, and the columns that contracts take from grants.
 Rights are judged at `asked_at`: no other instant revives an expired grant or a removed principal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -25,63 +23,48 @@ _ASKED = ["principal", "asked_by", "project", "asked_at"]
 _COPIED = ("project", "zone", "rule_id")
 
 
-@dataclass(frozen=True)
-class ActiveGrants:
-    """What grants give each request."""
+class Reach(NamedTuple):
+    """What grants give a request."""
 
-    held: list[list[Grant]]
-    """Those that are active at `asked_at`, by project and rule; none unless one of the request's own project is. Requests
-    with the same ones share a list."""
-    own: list[list[Grant]]
-    """Those of them of its own project."""
-    acting: list[bool]
+    grants: list[Grant]
+    """Those that are active at `asked_at`, by project and rule; none unless one of the request's own project is."""
+    bounds: list[dict[str, Any]]
+    """The bounds that they set, without the request. Requests with the same grants share the list."""
+    acting: bool
     """The caller is its principal, or may act as it."""
-    refused: Sequence[str | None] = ()
+    refused: str | None = None
     """The reason for refusing it, None where it is accepted."""
 
     @property
-    def granted(self) -> list[bool]:
-        """A grant of its own project is active, for a principal that the caller may act for."""
-        return [bool(own) for own in self.own]
+    def own(self) -> list[Grant]:
+        """The grants of its own project."""
+        return [grant for grant in self.grants if grant["own_project"]]
 
     @property
-    def groups(self) -> list[list[str]]:
+    def groups(self) -> list[str]:
         """The principal's groups."""
-        return [sorted({name for grant in held for name in grant["groups"] or ()}) for held in self.held]
-
-    @cached_property
-    def bounds(self) -> list[list[dict[str, Any]]]:
-        """The bounds that each request's grants set, without the request; a denied path applies to all grants of its
-        project.
-        """
-        of = {place: _bounds(held) for place, held in {id(held): held for held in self.held}.items()}
-        return [of[id(held)] for held in self.held]
+        return sorted({name for grant in self.grants for name in grant["groups"] or ()})
 
     @property
-    def states(self) -> list[list[bool]]:
-        """Whether the grants of the own project allow each of LIFECYCLES; all where none narrows them."""
-        found = []
-        for own in self.own:
-            lists = [grant["states"] for grant in own]
-            every = not own or None in lists
-            allowed = {state for states in lists for state in states or ()}
-            found.append([every or state in allowed for state in LIFECYCLES.values])
-        return found
+    def states(self) -> set[str]:
+        """The LIFECYCLES that the grants of the own project allow; all where none narrows them."""
+        lists = [grant["states"] for grant in self.own]
+        return {*LIFECYCLES.values} if not lists or None in lists else {state for states in lists for state in states}
 
 
-def active_grants_of(requests: pa.Table, grants: pa.Table) -> ActiveGrants:
-    """The active grants of each request; one with an empty list of sources or paths gives no access."""
-    held, own, acting = [], [], []
-    known: dict[tuple[int, ...], list[Grant]] = {}
+def active_grants_of(requests: pa.Table, grants: pa.Table) -> list[Reach]:
+    """What grants give each request; one with an empty list of sources or paths gives no access."""
+    found = []
+    known: dict[tuple[int, ...], tuple[list[Grant], list[dict[str, Any]]]] = {}
     for request in requests.select(_ASKED).to_pylist():
-        acts = _may_act(request, grants)
+        acting = _may_act(request, grants)
         usable = [grant for grant in _opening(grants).get(request["principal"], ()) if _usable(grant, request)]
-        home = [grant for grant in usable if _is_own(grant, request)] if acts else []
-        acting.append(acts)
-        own.append(home)
-        reached = usable if home else []
-        held.append(known.setdefault(tuple(map(id, reached)), reached))
-    return ActiveGrants(held, own, acting)
+        held = usable if acting and any(_is_own(grant, request) for grant in usable) else []
+        same = tuple(map(id, held))
+        if same not in known:
+            known[same] = held, _bounds(held)
+        found.append(Reach(*known[same], acting))
+    return found
 
 
 def _may_act(request: Request, grants: pa.Table) -> bool:
@@ -143,16 +126,15 @@ def _bounds(held: Sequence[Grant]) -> list[dict[str, Any]]:
     ]
 
 
-def bounds_of(requests: pa.Table, reach: ActiveGrants, denied: Iterable[bool]) -> pa.Table:
-    """CONTRACT_BOUNDS of the requests that are not denied."""
+def bounds_of(requests: pa.Table, reach: Iterable[Reach]) -> pa.Table:
+    """CONTRACT_BOUNDS of the requests that are not refused."""
     rows, places, at, owner = list[dict[str, Any]](), dict[int, int](), list[int](), list[int]()
-    for number, (bounds, refused) in enumerate(zip(reach.bounds, denied, strict=True)):
-        if refused:
-            continue
-        if id(bounds) not in places:
-            places[id(bounds)] = len(rows)
-            rows += bounds
-        at += range(places[id(bounds)], places[id(bounds)] + len(bounds))
+    for number, one in enumerate(reach):
+        bounds = one.bounds if one.refused is None else []
+        if id(one.bounds) not in places:
+            places[id(one.bounds)] = len(rows)
+            rows += one.bounds
+        at += range(places[id(one.bounds)], places[id(one.bounds)] + len(bounds))
         owner += [number] * len(bounds)
     ids = requests["request_id"].take(pa.array(owner, pa.int64()))
     table = CONTRACT_BOUNDS.from_rows([{"request_id": "", **row} for row in rows]).take(pa.array(at, pa.int64()))

@@ -69,7 +69,7 @@ def contracts_now(tables: Mapping[str, pa.Table], grants: pa.Table) -> tuple[pa.
     asked = _with(asked, "asked_by", [None] * requests.num_rows)  # who may read for whom is known by now
     held = active_grants_of(asked, grants)
     contracts = tables["contracts"].take(positions(requests["request_id"], tables["contracts"]["request_id"]))
-    return _with(contracts, "groups", held.groups), bounds_of(requests, held, [not granted for granted in held.granted])
+    return _with(contracts, "groups", [of.groups for of in held]), bounds_of(requests, held)
 
 
 def _kept(rows: pa.Table, items: pa.Table) -> pa.Array:

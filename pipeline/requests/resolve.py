@@ -207,7 +207,7 @@ class RequestResolver:
         of another project or of a history that no grant opens gives the same answer: None.
         """
         asked = pa.schema([REQUESTS.schema.field(name) for name in _ASKED])
-        reach = active_grants_of(
+        (reach,) = active_grants_of(
             pa.Table.from_pylist([{name: request.get(name) for name in _ASKED}], schema=asked), self.grants.table
         )
         commits = self.corpus.commits(request["project"])
@@ -217,7 +217,7 @@ class RequestResolver:
             pa.array(np.repeat(CLASSES, count), pa.string()), pa.concat_arrays([sources] * len(CLASSES))
         )
         opened = np.zeros(len(pairs.source_id), dtype=bool)
-        for grant in reach.own[0]:
+        for grant in reach.own:
             opened |= selected_pairs(grant["sources"], pairs)
         commits = commits.filter(pc.is_in(commits["source_id"], value_set=pairs.source_id.filter(pa.array(opened))))
         found = commits.filter(pc.starts_with(commits["version"], sha.lower()))
