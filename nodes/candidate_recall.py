@@ -197,7 +197,7 @@ def graph_hits(
     direct_hits: LaneHits,
     expansion_hits: LaneHits,
 ) -> LaneHits:
-    """Rows reached by a walk from the best hits over links, imports, calls and common changes, by sub-query and rank.
+    """Rows reached by a walk from the best hits over links, imports and calls, by sub-query and rank.
 
     `via` names the edge, its confidence and the row that it starts from.
     """

@@ -42,7 +42,7 @@ LANES = (
         "what the best hits lead to: neighbors, parents, conflict partners, cited documents, records",
         measured=False,
     ),
-    Lane("graph", "a walk from the best hits over links, imports, calls and common changes", measured=False),
+    Lane("graph", "a walk from the best hits over links, imports and calls", measured=False),
 )
 """All lanes, in the order of their nodes."""
 

@@ -88,48 +88,12 @@ def test_imports_lead_to_the_first_row_of_a_file() -> None:
     assert _walked([seed, script, *store, roles]) == {"store 1": ("import", 0.8), "roles": ("import", 0.8)}
 
 
-def test_rows_of_one_commit_lead_to_each_other_as_far_as_it_is_small() -> None:
-    def changed(count: int) -> list[dict[str, Any]]:
-        return [
-            {"name": f"r{n}", "text": "session" if not n else "word", "path": f"x/{n}.md", "version": COMMIT}
-            for n in range(count)
-        ]
-
-    assert _walked(changed(3)) == {"r1": ("cochange", 0.45), "r2": ("cochange", 0.45)}
-    assert _walked(changed(7)) == {}
-    other = {"name": "other", "text": "word", "path": "x/o.md", "version": "d" * 40}
-    assert _walked([*changed(2), other]) == {"r1": ("cochange", 0.9)}
-    assert _walked([{**row, "version": "v1"} for row in changed(2)]) == {}  # no commit
-    assert _walked([{**row, "path": "x/0.md"} for row in changed(2)]) == {}  # one document
-
-
 @pytest.mark.parametrize(
     "beside", [{"withheld_by": 13}, {"foreign": True}, {"project": "billing"}, {"recorded_time": NOW}]
 )
-def test_what_a_gate_stops_shares_no_confidence_of_a_commit_or_a_call(beside: dict[str, Any]) -> None:
-    commit = [
-        {"name": f"r{n}", "text": "session" if not n else "word", "path": f"x/{n}.md", "version": COMMIT}
-        for n in range(2)
-    ]
-    hidden = [{**commit[1], "name": f"h{n}", "path": f"y/{n}.md", "recorded_time": day(1), **beside} for n in range(9)]
-    seen = [{**row, "recorded_time": day(1)} for row in commit]
-    assert _walked([*seen, *hidden], as_of=day(10)) == {"r1": ("cochange", 0.9)}
-
-
-def test_a_commit_is_that_of_the_version_which_stands_at_the_clock_of_each_request() -> None:
-    early = {"version": COMMIT, "recorded_time": day(1)}
-    late = {"version": "d" * 40, "recorded_time": day(10)}
-    rows = [
-        {"name": "seed", "text": "session", "path": "x/0.md", "placements": [early | {"superseded_at": day(10)}, late]},
-        {"name": "first", "text": "word", "path": "x/1.md", "placements": [early]},
-        {"name": "both", "text": "word", "path": "x/2.md", "placements": [early | {"superseded_at": day(10)}, late]},
-        {"name": "last", "text": "word", "path": "x/3.md", "placements": [late]},
-    ]
-    asked = [{"request_id": f"r{n}", "question": "session", "as_of": day(n)} for n in (5, 12)]
-    world = frame(rows)
-    found = line(world, asked, "graph_hits", plan=_PLAN)["graph_hits"]
-    said = zip(found["request_id"].to_pylist(), names(world, found), found["via"].to_pylist(), strict=True)
-    assert {(request, name, via.rpartition(" ")[0]) for request, name, via in said} == {
-        ("r5", "first", "cochange 0.45"), ("r5", "both", "cochange 0.45"),
-        ("r12", "both", "cochange 0.45"), ("r12", "last", "cochange 0.45"),
-    }  # fmt: skip
+def test_what_a_gate_stops_shares_no_confidence_of_a_call(beside: dict[str, Any]) -> None:
+    seed = {"name": "seed", "text": "session", "path": "src/a.py", "evidence_kind": "code", "calls": ["open_it"]}
+    one = {"name": "one", "text": "word", "path": "src/b.py", "evidence_kind": "code", "symbols": ["open_it"]}
+    hidden = [{**one, "name": f"h{n}", "path": f"y/{n}.py", "recorded_time": day(1), **beside} for n in range(9)]
+    seen = [{**row, "recorded_time": day(1)} for row in (seed, one)]
+    assert _walked([*seen, *hidden], as_of=day(10)) == {"one": ("call", 0.8)}

@@ -79,8 +79,9 @@ def _rivals(
 ) -> Iterator[Reached]:
     """The rows that compete with the seeds or replace them."""
     stored = gathered_columns(scope.tables.evidence, ("conflict_set", "superseded_by"), own.row)
-    conflicts = _keys(stored["conflict_set"], "conflict", conflict_keys)
-    yield from _referred(scope, postings, conflict=conflicts, superseding=_keys(stored["superseded_by"], "id", id_keys))
+    conflict = _keys(stored["conflict_set"], "conflict", conflict_keys)
+    superseding = _keys(stored["superseded_by"], "id", id_keys)
+    yield from (one[:3] for one in scope.referred(postings, conflict=conflict, superseding=superseding))
     of, by = replacing(scope, scope.tables.sub_request[own.sub], own.row, postings)
     yield of, by, np.full(len(of), VIA.index("superseding"))
 
@@ -97,7 +98,7 @@ def _links(
     if "exact_lookups" in enabled:
         named["record"] = named_records(stored["path"], stored["text"])
     records = scope.once("records", lambda: np.asarray(pc.equal(scope.column("origin_class"), "structured-sot")))
-    for seed, row, via in _referred(scope, postings, **named):
+    for seed, row, via, _ in scope.referred(postings, **named):
         kept = (via != VIA.index("record")) | records[row]
         yield seed[kept], row[kept], via[kept]
     if "chunk_expansion" in enabled:
@@ -110,14 +111,6 @@ def _keys(names: pa.Array, field: str, keys_of: Callable[[str], list[str]]) -> R
         return []
     named = enumerate(names.to_pylist())
     return [(row, key) for row, name in named if name for key in posting_keys(field, keys_of(name))]
-
-
-def _referred(scope: ScopeGroup, postings: PostingIndex, **named: References) -> Iterator[Reached]:
-    """The rows under the keys that the seeds refer to, by link."""
-    every = [(seed, VIA.index(via), key) for via, references in named.items() for seed, key in references]
-    seed, via = np.array([one[:2] for one in every], dtype=np.int64).reshape(-1, 2).T
-    for number, row, _ in scope.referred(postings, [(n, key) for n, (*_, key) in enumerate(every)]):
-        yield seed[number], row, via[number]
 
 
 def _followed(

@@ -42,6 +42,8 @@ Float = NDArray[np.float64]
 Rows = NDArray[np.int32]
 Value = TypeVar("Value")
 
+VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import")
+"""The links by which a row is reached from another."""
 CELLS = 1 << 21
 """(sub-query, row) pairs in memory at once: about 120 MiB with all their values."""
 PAIRS = 1 << 20
@@ -265,19 +267,21 @@ class ScopeGroup:
         starts = starts_of(kept)[found.starts]
         return starts[:-1], starts[1:], local[kept], found.freqs[kept]
 
-    def referred(self, postings: PostingIndex, references: References) -> Iterator[tuple[Int, Int, Int]]:
-        """For some of the references at once: the number of each, a position in `rows` that has its key, and a number of the
-        key.
+    def referred(self, postings: PostingIndex, **named: References) -> Iterator[tuple[Int, Int, Int, Int]]:
+        """For some of the references at once, which are given by link: the number of each, a position in `rows` that has its
+        key, the position of the link in VIA, and a number of the key.
         """
-        if not references:
-            return
         places: dict[str, int] = {}
-        number, code = np.array([(n, places.setdefault(key, len(places))) for n, key in references], np.int64).T
+        links = ((VIA.index(link), references) for link, references in named.items())
+        every = [(n, via, places.setdefault(key, len(places))) for via, references in links for n, key in references]
+        if not every:
+            return
+        number, via, code = np.array(every, np.int64).T
         first, last, found, _ = self.look_up(postings, list(places))
         counts = (last - first)[code]
         for low, high in slabs(counts, PAIRS):
             of, at = spread(first[code[low:high]], counts[low:high])
-            yield number[low + of], found[at].astype(np.int64), code[low + of]
+            yield number[low + of], found[at].astype(np.int64), via[low + of], code[low + of]
 
     def admitted(self, request: Int, local: Int) -> tuple[Bool, Int]:
         """Whether each row is in A(r) of a contract row, and the placement that it was judged by."""

@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from ..columns.keys import constants, distinct_numbers, first_of_runs, order_by, rank_within
 from ..tables import LANE_HITS
-from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
+from .recall_scope import VIA, Bool, Float, Int, RecallTables, ScopeGroup
 
-VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import", "cochange")
 SPARE = 32
 """Spare keys of a sub-query in addition to its best, so that a selection before sorting is rarely needed."""
 SORTED = 1 << 10

@@ -62,7 +62,7 @@ def replacing(scope: ScopeGroup, request: Int, row: Int, postings: PostingIndex)
         for at, id_ in zip(able.tolist(), gathered(tables.evidence[column], row[able]).to_pylist(), strict=True)
         for key in posting_keys("id", id_keys(id_ or ""))
     ]
-    found = [(of, local) for of, local, _ in scope.referred(postings, ids)] or [(able[:0], able[:0])]
+    found = [one[:2] for one in scope.referred(postings, superseding=ids)] or [(able[:0], able[:0])]
     of, local = map(np.concatenate, zip(*found, strict=True))
     for holds in (_of_one_owner, _newer):
         kept = holds(tables, request[of], row[of], scope.rows[local])

@@ -19,7 +19,7 @@ LANE_HITS = table(
     via=string(
         "by which link: parent, child, neighbour, conflict, superseding, citation, record, or call (symbol lane, "
         "second hop); of the graph lane the edge, its confidence and the evidence id that it starts from, as in "
-        "`citation 0.90 <id>`, also import and cochange; null = directly",
+        "`citation 0.90 <id>`, also import; null = directly",
         nullable=True,
     ),
 )
