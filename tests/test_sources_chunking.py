@@ -109,8 +109,6 @@ def test_chunks_put_together_are_the_document(path: str, text: str, end: str) ->
         assert len(chunk.text.encode().rstrip()) <= HARD_BYTES
         assert chunk.line_end - chunk.line_start < HARD_LINES or not chunk.text.split("\n", HARD_LINES)[-1].strip()
     assert at == (len(document) if document.strip() else 0)
-    keys = [(chunk.section, chunk.text, chunk.occurrence) for chunk in chunks]
-    assert len(set(keys)) == len(keys)
 
 
 @settings(max_examples=200, deadline=None)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,8 +36,6 @@ from .statements import levels_of_text
 class DocumentChunk(NamedTuple):
     """One chunk: `document[byte_start:byte_end] == text.encode()`, except for masked secrets; lines count from 1,
     `line_end` is inclusive.
-
-    `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ...
     """
 
     section: str | None
@@ -48,7 +45,6 @@ class DocumentChunk(NamedTuple):
     line_end: int
     byte_start: int
     byte_end: int
-    occurrence: int
     symbols: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
@@ -90,7 +86,6 @@ def read_document(path: str, text: str) -> Document:
 def _of_parts(parts: Sequence[Part]) -> Document:
     """The chunks of the parts in order, as if each were a file; lines and bytes count in the parts joined."""
     title, chunks, versions, line, byte = None, [], [], 0, 0
-    seen: Counter[tuple[str | None, str]] = Counter()
     for part in parts:
         kind, document = file_kind(part.path), read_document(part.path, part.text)
         title = title or document.title
@@ -98,10 +93,9 @@ def _of_parts(parts: Sequence[Part]) -> Document:
         for chunk in document.chunks:
             section = " > ".join(name for name in (part.section, chunk.section) if name) or None
             first, last = (part.lines[at - 1] if part.lines else line + at for at in (chunk.line_start, chunk.line_end))
-            start, end, nth = byte + chunk.byte_start, byte + chunk.byte_end, seen[section, chunk.text]
+            start, end = byte + chunk.byte_start, byte + chunk.byte_end
             placed = chunk._replace(section=section, line_start=first, line_end=last, byte_start=start, byte_end=end)
-            chunks.append(placed._replace(occurrence=nth, kind=kind))
-            seen[section, chunk.text] += 1
+            chunks.append(placed._replace(kind=kind))
         line += part.text.removesuffix("\n").count("\n") + 1
         byte += len(part.text.encode("utf-8"))
     return Document(title, tuple(chunks), masked_digest("\n".join(versions), ()))
@@ -134,7 +128,6 @@ def _chunks(
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
     statements = outline.statements or levels_of_text(lines)
     log = kind.splitter == "log"
-    seen: Counter[tuple[str | None, str]] = Counter()
     chunks = []
     pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk, statements)]
     for chunk, start, end in pieces:
@@ -143,7 +136,6 @@ def _chunks(
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
         symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
         whole = not (log or inside) and text.removesuffix("\n").count("\n") == last - first
-        key = (chunk.section, text)
         chunks.append(
             DocumentChunk(
                 chunk.section,
@@ -153,14 +145,12 @@ def _chunks(
                 last + 1,
                 start,
                 end,
-                seen[key],
                 symbols,
                 calls,
                 links,
                 tuple(statements[first : last + 1]) if whole else None,
             )
         )
-        seen[key] += 1
     return chunks
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
@@ -51,12 +51,13 @@ _KEY_BYTES = 32
 _OF_HEADERS = ("title", "level", "document_type", "tags")
 """Columns that may come from a header, where secrets are not masked yet."""
 
-_PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
+PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
+"""The columns of the place of a chunk. `occurrence` is 0 for the first chunk of a document with a section and text, then 1, 2, ..."""
 _OF_PLACES = (
-    *_PLACED, "path", "version", "recorded_time", "superseded_at", "deleted_at", "source_id", "owner_project",
+    *PLACED, "path", "version", "recorded_time", "superseded_at", "deleted_at", "source_id", "owner_project",
     "workspace_root", "branch",
 )  # fmt: skip
-_PLACE = pa.struct([("chunk", pa.int32()), *((name, FILE_ROWS.field(name).type) for name in _PLACED)])
+_PLACE = pa.struct([("chunk", pa.int32()), *((name, FILE_ROWS.field(name).type) for name in PLACED)])
 _DOCUMENTS = pa.schema(
     [
         pa.field("key", pa.binary(16), False),
@@ -302,11 +303,13 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
         common = {"title": document.title, "generated": is_generated(kind, data)}
         if kind.splitter == "markdown":
             common |= metadata_of(path, document.title, text, report)
-        described, places = repr(common), list[tuple[Any, ...]]()
+        described, places, seen = repr(common), list[tuple[Any, ...]](), Counter[tuple[Any, Any]]()
         for chunk in document.chunks:
             own = chunk.kind or kind
             row = chunk.columns()
-            place = [row.pop(name) for name in _PLACED]
+            same = (row["section"], row["text"])
+            place = [seen[same], *(row.pop(name) for name in PLACED[1:])]
+            seen[same] += 1
             number = numbers.setdefault((own, described, *row.values()), len(rows))
             if number == len(rows):
                 rows.append(columns_of(own) | row | {"language": own.language} | common)

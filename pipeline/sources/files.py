@@ -170,7 +170,6 @@ _OF_EVERY_FILE = {
     "links": (),
     "generated": False,
     "statements": None,
-    "occurrence": 0,
 }
 
 

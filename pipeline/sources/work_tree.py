@@ -23,14 +23,13 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
-from .document_reader import DocumentReader, Text
+from .document_reader import PLACED, DocumentReader, Text
 from .file_kinds import file_kind
 from .files import ReadOptions
 from .report import SourceReport
 from .selection import Selection, file_at
 
 _BATCH_FILES, _BATCH_BYTES = 1_024, 32_000_000
-_PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
 
 
 def read_work_tree(
@@ -120,7 +119,7 @@ def _rows(
     chunks = reader.chunks(places)
     of, instant = pa.array(places.document), chunks.schema.field("event_time").type
     modified = pa.array([min(modified, recorded) for _, _, modified in files], pa.int64())
-    columns = {name: pa.array(places.at[name]) for name in _PLACED} | {
+    columns = {name: pa.array(places.at[name]) for name in PLACED} | {
         "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
         "version": pa.array(versions, pa.string()).take(of),
         "event_time": pc.coalesce(chunks["event_time"], modified.cast(instant).take(of)),
