@@ -12,15 +12,18 @@ mentions found in prose, whose weights are smaller.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import gathered_columns
+from ..columns.keys import flattened, gathered_columns
 from ..columns.numbers import quantise
 from ..text.index_keys import definition_keys
 
@@ -51,14 +54,12 @@ _KINDS = ("test", "path", "error", "literal", "identifier", "id")
 """Of equally strong hits, that of the first of these kinds is named."""
 _NAMED = ("identifier", "test")
 _MENTIONED = {"path": PATH_MENTIONED, "identifier": NAME_MENTIONED}
-_BY_KIND = {"identifier": ("symbols", "calls"), "test": ("symbols", "calls"), "id": ("evidence_id", "entity", "uri"),
-            "path": ("path",)}  # fmt: skip
+_IDS = ("evidence_id", "entity", "uri")
+_BY_KIND = {"identifier": ("symbols", "calls"), "test": ("symbols", "calls"), "id": _IDS, "path": ("path",)}
 """The columns that are read beside the text, where a request has an anchor of the kind."""
 _BEFORE_NAME = re.compile(r"^.*(?:::| > )|\[[^\]]*\]$")
 _LEAST = 3
 """Characters of an anchor that is looked for in texts."""
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -112,14 +113,13 @@ def anchor_term(
         return AnchorTerm(value, quoted, pa.array(signal, pa.string()))
     kinds = {anchor.kind for own in of_request for anchor in own}
     read = dict.fromkeys(("text", *(name for kind in kinds for name in _BY_KIND.get(kind, ()))))
-    stored = {name: column.to_pylist() for name, column in gathered_columns(evidence, read, row[anchored]).items()}
-    rows = [dict(zip(stored, values, strict=True)) for values in zip(*stored.values(), strict=True)]
+    stored = gathered_columns(evidence, read, row[anchored])
     bounds = np.searchsorted(owner[anchored], np.arange(requests + 1)).tolist()
+    found = _hits(stored, of_request, bounds)
     for number, own in enumerate(of_request):
-        members = range(bounds[number], bounds[number + 1])
         total = max(sum([anchor.weight for anchor in own]), 2.0**-30)
-        for member, hits in zip(members, _hits([rows[member] for member in members], own), strict=True):
-            if hits:
+        for member in range(bounds[number], bounds[number + 1]):
+            if hits := list(found[member].items()):
                 at = anchored[member]
                 gains = quantise(np.array([own[place].weight * quality for place, quality in hits])).tolist()
                 value[at], quoted[at], signal[at] = _term(own, hits, gains, total)
@@ -141,41 +141,69 @@ def _term(
     return best + (1 - best) * min(sum(gains) / total, 1.0), max(literals, default=0.0), words
 
 
-def _hits(rows: Sequence[Row], anchors: Sequence[_Anchor]) -> Iterator[list[tuple[int, float]]]:
-    """For each candidate of a request the anchors that it hits, by place, each with the best quality."""
-    names = [{anchor.value, anchor.name} if anchor.kind in _NAMED else set[str]() for anchor in anchors]
-    called = [_called(rows, own) for own in names]
-    for row in rows:
-        found = (
-            (place, max(_qualities(row, anchor, own, callees), default=0.0))
-            for place, (anchor, own, callees) in enumerate(zip(anchors, names, called, strict=True))
-        )
-        yield [(place, quality) for place, quality in found if quality]
+def _hits(
+    stored: dict[str, pa.Array], of_request: Sequence[Sequence[_Anchor]], bounds: Sequence[int]
+) -> list[dict[int, float]]:
+    """For each candidate the anchors of its request that it hits, by place, each with the best quality."""
+    found: list[dict[int, float]] = [{} for _ in range(bounds[-1])]
+
+    def hit(members: Iterable[int], place: int, quality: float) -> None:
+        for at in members:
+            if quality > found[at].get(place, 0.0):
+                found[at][place] = quality
+
+    beside = {name: stored[name].to_pylist() for name in ("text", "path", *_IDS) if name in stored}
+    named = defaultdict[tuple[int, str], list[int]](list)
+    for number, own in enumerate(of_request):
+        rows = range(bounds[number], bounds[number + 1])
+        for place, anchor in enumerate(own):
+            kind, value = anchor.kind, anchor.value
+            mention = anchor.name if kind == "test" else value
+            if len(mention) >= _LEAST:
+                hit([at for at in rows if mention in beside["text"][at]], place, _MENTIONED.get(kind, 1.0))
+            if kind == "id":
+                hit(
+                    [at for at in rows if value.lower() in [(beside[c][at] or "").lower() for c in _IDS]],
+                    place,
+                    DEFINED,
+                )
+            elif kind == "path":
+                hit([at for at in rows if _same_file(beside["path"][at], value)], place, DEFINED)
+            for name in {value, anchor.name} if kind in _NAMED else ():
+                named[number, name].append(place)
+    if named:
+        for quality, place, rows in _named_hits(stored, named, bounds):
+            hit(rows, place, quality)
+    return found
 
 
-def _qualities(row: Row, anchor: _Anchor, names: set[str], callees: set[str]) -> Iterator[float]:
-    """The ways in which a candidate hits an anchor."""
-    kind, value = anchor.kind, anchor.value
-    if kind in _NAMED:
-        symbols = row["symbols"] or ()
-        if not names.isdisjoint(symbols):
-            yield DEFINED
-        if not names.isdisjoint(row["calls"] or ()):
-            yield CALLED
-        if callees and any(not callees.isdisjoint(definition_keys(symbol)) for symbol in symbols):
-            yield CALLEE
-    elif kind == "id" and value.lower() in [(row[name] or "").lower() for name in _BY_KIND["id"]]:
-        yield DEFINED
-    elif kind == "path" and row["path"] is not None:
-        path, wanted = f"/{row['path']}", f"/{value}"
-        if path.endswith(wanted) or wanted.endswith(path):
-            yield DEFINED
-    mention = anchor.name if kind == "test" else value
-    if len(mention) >= _LEAST and mention in row["text"]:
-        yield _MENTIONED.get(kind, 1.0)
+def _same_file(path: str | None, value: str) -> bool:
+    """Whether one of two paths ends in the other."""
+    return path is not None and (f"/{path}".endswith(f"/{value}") or f"/{value}".endswith(f"/{path}"))
 
 
-def _called(rows: Sequence[Row], names: set[str]) -> set[str]:
-    """The closest key of each call of the candidates that define one of some names."""
-    defining = (row for row in rows if names and not names.isdisjoint(row["symbols"] or ()))
-    return {key for row in defining for call in row["calls"] or () for key in definition_keys(call)[:1]}
+def _named_hits(
+    stored: dict[str, pa.Array], named: Mapping[tuple[int, str], list[int]], bounds: Sequence[int]
+) -> Iterator[tuple[float, int, Sequence[int]]]:
+    """The candidates that define or call what anchors name, and those that define what the first of these call."""
+    names = pa.array([name for _, name in named], pa.string())
+    request = np.arange(len(bounds) - 1).repeat(np.diff(bounds)).tolist()
+    defining = defaultdict[tuple[int, int], list[int]](list)
+    for column, quality in (("symbols", DEFINED), ("calls", CALLED)):
+        of_row, values = flattened(stored[column])
+        at = np.asarray(pc.is_in(values.cast(pa.string()), value_set=names)).nonzero()[0]
+        for row, name in zip(of_row[at].tolist(), values.take(pa.array(at)).to_pylist(), strict=True):
+            for place in named.get((request[row], name), ()):
+                yield quality, place, (row,)
+                if column == "symbols":
+                    defining[request[row], place].append(row)
+    of_row, values = flattened(stored["symbols"])
+    edges, symbols, rows = of_row.searchsorted(bounds).tolist(), values.to_pylist(), of_row.tolist()
+    for (number, place), leads in defining.items():
+        calls = stored["calls"].take(pa.array(leads)).to_pylist()
+        callees = {key for own in calls for call in own or () for key in _keys(call)[:1]}
+        own = range(edges[number], edges[number + 1]) if callees else ()
+        yield CALLEE, place, [rows[n] for n in own if not callees.isdisjoint(_keys(symbols[n]))]
+
+
+_keys = lru_cache(maxsize=1 << 14)(definition_keys)
