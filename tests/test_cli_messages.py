@@ -141,7 +141,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
             2,
             "at -c lanes",
         ),
-        (["run"], 2, "Expected a file of requests, got none - at REQUESTS"),
+        (["run"], 2, "Expected a file of requests or --resume, got none - at REQUESTS"),
         (["ask", "x", "--project", "shop", "--workspace", "nowhere"], 2, "got 'nowhere' - at --workspace"),
         (["index", "shop", "--project", "\udcff"], 2, "Expected names and paths in UTF-8"),
         (["demo", "--folder", "shop/README.md"], 2, "Expected a folder, got a file"),

@@ -42,11 +42,9 @@ def run(
     from ..runs import Runs
 
     settings = settings_of("corpus", "runs")
-    if requests is None and resume is None:
-        raise InputError.described("a file of requests", "none", "REQUESTS")
-    if requests is not None and resume is not None:
-        hint = "a resumed run already has its requests; omit the file"
-        raise InputError.described("a file of requests or --resume", "both", "REQUESTS", hint=hint)
+    if (requests is None) == (resume is None):
+        got, hint = "both" if resume else "none", "a resumed run already has its requests"
+        raise InputError.described("a file of requests or --resume", got, "REQUESTS", hint=hint)
     rows = read_requests(requests) if requests is not None else None
     before, summary = _unfinished(settings), None
     try:

@@ -44,7 +44,7 @@ from ..progress import counted
 from ..reading.access import audience_of, open_run
 from ..requests.allowed_names import AllowedNames
 from ..requests.fields import FIELDS
-from ..requests.narrowing import Fields, narrowed
+from ..requests.narrowing import BOUNDS, PLACES, Fields, narrowed
 from ..requests.presets import plain_fields
 from ..requests.resolve import RequestResolver
 
@@ -219,25 +219,12 @@ def _without(ids: pa.Array, others: pa.Array) -> pa.Array:
     return ids.filter(pc.invert(pc.is_in(ids, value_set=others)))
 
 
-_PLACES = (
-    "principal",
-    "project",
-    "purpose",
-    "mode",
-    "tokenizer",
-    "namespace",
-    "branch",
-    "test_suite",
-    "workspace_root",
-)
 _SETTLED = ("workspace_root", "mode", "variables")
 """Places that a child must not add if its parent has none: it would see rows that its parent does not."""
-_BOUNDS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths", "accepted_authority", "min_authority",
-           "max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
-           "max_chunk_tokens", "allow_stale_memory", "require_citation", "require_snapshot", "recall_effort")  # fmt: skip
 _ALLOWANCES = ("allowed_sources", "allowed_paths", "accepted_authority")
 """Lists that allow nothing if they are empty."""
-_AS_GIVEN = ("as_of", "role", "include_after", "exclude_after", "window_days", "required_evidence")
+_AS_GIVEN = ("as_of", "role", "required_evidence")
+"""Fields of which a contract has more than its request: the present time, what a role requires."""
 
 
 def delegated(resolver: ContractResolver, parent: Fields, child: Fields) -> tuple[Fields, ContractScope, ContractScope]:
@@ -258,9 +245,11 @@ def delegated(resolver: ContractResolver, parent: Fields, child: Fields) -> tupl
 def written_out(scope: ContractScope) -> Fields:
     """The fields of a request with all of its bounds; a request with these fields resolves to the same bounds."""
     contract = scope.contract
-    given = {name: contract[name] for name in (*_PLACES, *_BOUNDS) if contract[name] is not None}
+    names = [name for name in (*PLACES, *BOUNDS) if name in contract and name not in _AS_GIVEN]
+    given = {name: contract[name] for name in names if contract[name] is not None}
+    others = {*PLACES, *BOUNDS} - {*names}
+    given |= {name: value for name, value in scope.fields.given.items() if name in others}
     variables = scope.tables["requests"]["variables"][0].as_py()
     given |= {"variables": variables} if variables else {}
-    given |= {name: scope.fields.given[name] for name in _AS_GIVEN if name in scope.fields.given}
     given = {name: value for name, value in given.items() if value != [] or name in _ALLOWANCES}
     return Fields(given, scope.fields.without | {name for name in _SETTLED if name not in given})

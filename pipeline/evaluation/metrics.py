@@ -7,6 +7,7 @@ randomization test agree on retrieval data (Smucker et al. 2007); Wilcoxon's and
 from __future__ import annotations
 
 import ast
+import csv
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -86,12 +87,10 @@ def _parsed(name: str, registry: Mapping[str, Any]) -> Any:
 def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
     """`query_id Q0 doc_id rank score tag`, best first; ranks start at 1. Scores strictly decrease to keep the order."""
     rows = run.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")
-    rank = rows.groupby("query_id").cumcount() + 1
-    lines = (
-        f"{query} Q0 {str(doc).replace(' ', '%20')} {r} {score:.10g} {tag}\n"
-        for query, doc, r, score in zip(rows["query_id"], rows["doc_id"], rank, rows["score"], strict=True)
-    )
-    path.write_text("".join(lines), encoding="utf-8")
+    rows = rows.assign(q0="Q0", tag=tag, rank=rows.groupby("query_id").cumcount() + 1)
+    rows["doc_id"] = rows["doc_id"].astype(str).str.replace(" ", "%20")
+    columns = ["query_id", "q0", "doc_id", "rank", "score", "tag"]
+    rows.to_csv(path, sep=" ", columns=columns, header=False, index=False, float_format="%.10g", quoting=csv.QUOTE_NONE)
 
 
 def package(name: str, at: str) -> Any:

@@ -44,8 +44,8 @@ def narrowed(one: Fields, other: Fields, at: str = "requests") -> Fields:
                 wanted = "no value" if name in one.without else repr(str(result[name]))
                 raise InputError.expected(f"{wanted}, as in the preset or parent contract", str(value), f"{at}.{name}")
             result[name] = value
-        elif name in _MEET and name in result:
-            result[name] = _MEET[name](result[name], value)
+        elif name in BOUNDS and name in result:
+            result[name] = BOUNDS[name](result[name], value)
         else:
             result[name] = value
     if settled := [name for name in other.without if name in one.given]:
@@ -65,7 +65,7 @@ def _lesser_effort(one: str, other: str) -> str:
     return min(one, other, key=RECALL_EFFORTS.values.index)
 
 
-_MEET: Mapping[str, Callable[[Any, Any], Any]] = {
+BOUNDS: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("allowed_sources", "allowed_paths"), common_patterns),
     **dict.fromkeys(("denied_sources", "denied_paths", "required_evidence"), _all),
     "accepted_authority": _common,
@@ -78,4 +78,5 @@ _MEET: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("require_citation", "require_snapshot"), lambda one, other: one or other),
     "recall_effort": _lesser_effort,
 }  # fmt: skip
+"""The fields that bound a request, and how two values of one meet."""
 """The intersection of two values of one bound; an absent bound does not limit."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import time
 import uuid
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -75,7 +76,7 @@ class Guard:
             _expect_no_page(scope, self._tokenless)
             if scope["path"] not in OPEN:
                 state["principal"] = self._principal_of(scope)
-            await self._app(scope, await self._read(scope, receive), traced)
+            await self._app(scope, self._bounded(scope, receive), traced)
         except Exception as error:  # every error reaches the client in the common form with a trace id
             answered_with, problem = problem_of(error, trace_id)
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
@@ -104,42 +105,31 @@ class Guard:
             raise RefusedError(401, "unauthorized", "unauthorized", message, hint)
         return self._settings.principal
 
-    async def _read(self, scope: Scope, receive: Receive) -> Receive:
-        """The whole body, bounded in time and size, as one message."""
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """The body, bounded in time and size."""
         most, seconds = self._settings["serve_max_bytes"], self._settings["serve_timeout_seconds"]
-        length = Headers(scope=scope).get("content-length", "")
+        length, read = Headers(scope=scope).get("content-length", ""), 0
         if length.isdecimal() and int(length) > most:
             raise _too_large(most)
-        body = bytearray()
-        try:
-            async with asyncio.timeout(seconds):
-                more = True
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise RefusedError(400, "disconnected", "disconnected", "Expected the whole body, got a part")
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > most:
-                        raise _too_large(most)
-        except TimeoutError as error:
-            message = f"Expected the body within {seconds} seconds, got a part"
-            raise RefusedError(408, "timeout", "body_timeout", message) from error
-        return _replayed(bytes(body), receive)
 
+        ends: float | None = time.monotonic() + seconds
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Replays an already read body as one ASGI message, then receives from the client."""
-    replayed_once = False
+        async def bounded() -> Message:
+            nonlocal read, ends
+            try:
+                message = await asyncio.wait_for(receive(), ends and ends - time.monotonic())
+            except TimeoutError as error:
+                late = f"Expected the body within {seconds} seconds, got a part"
+                raise RefusedError(408, "timeout", "body_timeout", late) from error
+            if ends and message["type"] == "http.disconnect":
+                raise RefusedError(400, "disconnected", "disconnected", "Expected the whole body, got a part")
+            read += len(message.get("body", b""))
+            ends = ends if message.get("more_body") else None
+            if read > most:
+                raise _too_large(most)
+            return message
 
-    async def again() -> Message:
-        nonlocal replayed_once
-        if replayed_once:
-            return await receive()
-        replayed_once = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
+        return bounded
 
 
 def _expect_text(scope: Scope) -> None:
