@@ -72,29 +72,24 @@ def xray(
 ) -> None:
     """Ask a question and show why each item was selected. Its formats are those of document 002."""
     from ...nodes.errors import InputError, StoreError
-    from ..asking.opening import open_retriever
     from ..servers.renderings import XRAY, rendered
+    from ..servers.retriever_pool import RetrieverPool
 
     format_ = XRAY.canonical("json" if given("json") else format_, "--format")
     if not query.strip():
         raise InputError.expected("a question", query, "QUERY")
     settings = settings_of("runs", "corpus")
-    fields = {
-        "question": query,
-        "project": settings["project"],
-        "purpose": settings["purpose"],
-        "namespace": namespace,
-        "budget": {"max_chars": budget},
-    }
-    if not settings["record"]:
-        raise InputError.described("answers to be kept", "the setting record = false", "record")
-    with open_retriever(settings) as retriever:
-        found = retriever.retrieve(fields)
-    if found.snapshot_id is None:
-        reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
-        raise StoreError(f"Expected a stored snapshot, got none ({reason}) - at {settings['runs']}")
-    note(f"snapshot: {found.snapshot_id} ({found.status})")
-    deliver(rendered(settings, found.snapshot_id, format_).text, out)
+    pool = RetrieverPool(settings, folder=Path.cwd())
+    try:
+        _, snapshot_id = pool.session_of(settings.principal).recall_xray(query, namespace=namespace, budget=budget)
+    finally:
+        pool.close()
+    if snapshot_id is None:
+        hint = "`ask` says why an answer is not stored; the setting record = false stores none"
+        raise StoreError("Expected a stored snapshot, got none", at=settings["runs"], hint=hint)
+    found = rendered(settings, snapshot_id, format_)
+    note(f"snapshot: {snapshot_id} ({found.status})")
+    deliver(found.text, out)
 
 
 def lineage(
