@@ -111,15 +111,15 @@ def test_a_place_that_is_settled_as_none_stays_none():
 
 
 def test_every_field_that_gates_rows_meets_or_is_a_place():
-    from scoped_retrieval.pipeline.requests.narrowing import _MEET, PLACES
+    from scoped_retrieval.pipeline.requests.narrowing import BOUNDS, PLACES
 
     judged = {
         "principal", "project", "namespace", "workspace_root", "branch", "test_suite", "purpose", "mode", "variables",
         "allow_stale_memory", "max_unverified_items", "allowed_sources", "denied_sources", "allowed_paths",
         "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority",
     }  # fmt: skip
-    assert judged <= _MEET.keys() | set(PLACES)
-    assert _MEET.keys() | set(PLACES) <= FIELDS.keys() <= REQUESTS.columns.keys()
+    assert judged <= BOUNDS.keys() | set(PLACES)
+    assert BOUNDS.keys() | set(PLACES) <= FIELDS.keys() <= REQUESTS.columns.keys()
 
 
 def test_a_preset_reads_back_as_it_was_written(tmp_path):

@@ -29,7 +29,7 @@ from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ..sources.document_reader import DocumentReader
 from ..sources.files import ReadOptions
-from ..sources.git_commands import ABSENT, Change, Commit, Git, work_tree_root
+from ..sources.git_commands import ABSENT, Blobs, Change, Commit, Git, work_tree_root
 from ..sources.git_history import commit_table, read_changes
 from ..sources.report import SourceReport
 
@@ -107,7 +107,7 @@ def snapshots_of(git: Git, commits: Sequence[Commit], without: bytes = b"/") -> 
     ]
     corpus = pd.DataFrame(entries, columns=pd.Index(["commit", "timestamp", "path", "blob_sha"]))
     corpus["timestamp"] = pd.to_datetime(corpus["timestamp"], unit="us", utc=True)
-    with git.blobs() as blobs:
+    with Blobs(git) as blobs:
         texts = [
             ((blobs.get(blob, MAX_FILE_BYTES) or b"").decode("utf-8", "replace"), blob)
             for blob in corpus["blob_sha"].unique()
