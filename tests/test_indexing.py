@@ -33,7 +33,7 @@ def lines_of(report: IndexReport) -> list[str]:
     return report.text().splitlines()
 
 
-def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Path):
+def test_a_state_that_nobody_knows_is_noted_with_its_place(tmp_path: Path):
     memories = [{"id": f"m{n}", "content": f"Fact {n}.", "status": s} for n, s in enumerate(["verified", "weird"])]
     (tmp_path / "m.jsonl").write_text("\n".join(map(json.dumps, memories)))
     (tmp_path / "d").mkdir()
@@ -42,7 +42,7 @@ def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Pat
     (memory,) = [line for line in lines if line.startswith("note: a state that is not one of ")]
     assert memory.endswith(f"counts as candidate ({tmp_path}/m.jsonl:2)")
     (decision,) = [line for line in lines if line.startswith("note: a decision record whose status ")]
-    assert decision.endswith(f"counts as candidate ({tmp_path}/d/a.md:3.status)")
+    assert decision.endswith(f"counts as candidate ({tmp_path}/d/a.md.status)")
     (assumed,) = [line for line in lines if line.startswith("defaults applied")]
     assert "lifecycle candidate in 2 rows" in assumed
 
