@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .audit.condition_rules import (
-    Answer,
     by_id,
     condition_rows,
     mismatches,
+    of_answer,
+    of_lanes,
     selected_rows,
     stale_records,
     worst_actions,
@@ -37,7 +38,7 @@ from .audit.records import (
     snapshot_digests,
 )
 from .columns.digests import EMPTY_SHA256
-from .columns.keys import gathered, gathered_columns, integers, rows_of_runs, truth
+from .columns.keys import gathered, gathered_columns, integers, truth
 from .facts.fact_conflicts import rivals
 from .tables import (
     DECISIONS,
@@ -135,37 +136,33 @@ def conditions(
     def where(mask: pa.ChunkedArray) -> set[str]:
         return {*owner.filter(mask).to_pylist()}
 
-    lanes = rows_of_runs(lane_states, "request_id")
     selected = selected_rows(candidate_record, shown, sub_queries, contracts, role_policies, evidence)
-    walls, packed = (where(candidate_record[name]) for name in ("verdicts.wall_disagreement", "packs.kept"))
-    reasons = {name: where(pc.equal(reason, name)) for name in ("conflict_downrank", "forbidden_source")}
-    noted = {*trimmed["request_id"].filter(trimmed["conflict_note"]).to_pylist()}
-    disagree = rivals(candidate_record, shown, evidence, contracts)
-    wrong, stale = mismatches(fact_checks, trimmed), stale_records(structured_facts)
-    asked, errors = by_id(requests, ("role", "as_of")), by_id(failures, ("error",))
-    of_contract = by_id(contracts, ("denied", "role", "max_tokens", "required_evidence"))
+    walls = where(candidate_record["verdicts.wall_disagreement"])
+    of_candidates = {name: where(pc.equal(reason, name)) for name in ("conflict_downrank", "forbidden_source")}
+    of_candidates["packed"] = where(candidate_record["packs.kept"])
+    of_candidates["noted"] = {*trimmed["request_id"].filter(trimmed["conflict_note"]).to_pylist()}
+    messages = {"conflicting": rivals(candidate_record, shown, evidence, contracts)}
+    messages |= {"fact_mismatch": mismatches(fact_checks, trimmed), "sot_stale": stale_records(structured_facts)}
+    errors = dict(zip(failures["request_id"].to_pylist(), failures["error"].to_pylist(), strict=True))
     block, open_ = by_id(blocks, ("items", "tokens", "bound_by")), by_id(admissible, ("rows", "unmatched_sources"))
-    return condition_rows(
-        {
-            one: Answer(
-                request=asked.get(one),
-                contract=of_contract.get(one),
-                error=errors[one]["error"] if one in errors else None,
-                lanes=lanes.get(one, ()),
-                walls=one in walls,
-                selected=selected[one],
-                packed=one in packed,
-                reasons=[name for name, ids in reasons.items() if one in ids],
-                block=block.get(one) or {"items": 0, "tokens": 0, "bound_by": None},
-                noted=one in noted,
-                disagree=disagree.get(one),
-                mismatch=wrong.get(one),
-                stale=stale.get(one),
-                admissible=open_.get(one) or {"rows": 1, "unmatched_sources": []},
-            )
-            for one in sorted({*asked, *errors})
-        }
-    )
+    contract = by_id(contracts, ("denied", "role", "max_tokens", "required_evidence"))
+    asked = by_id(requests, ("role", "as_of"))
+    said = [(one, "request_failed", "", "block", error) for one, error in errors.items()]
+    words = "the two walls disagree about a row, so nothing is shown"
+    said += [*of_lanes(lane_states), *((one, "wall_disagreement", "", "block", words) for one in walls)]
+    for one, request in asked.items():
+        mine = contract.get(one)
+        if request["role"] and not (mine and mine["role"]):
+            words = "no role overlay was applied: the shared corpus alone"
+            said.append((one, "no_overlay", "role", "continue", words))
+        if mine and mine["denied"]:
+            said.append((one, "nothing_granted", "", "block", "nothing that was asked for is granted"))
+        elif mine and one not in walls:
+            true = {name for name, ids in of_candidates.items() if one in ids}
+            told = {name: of[one] for name, of in messages.items() if one in of}
+            answered = of_answer(request, mine, open_[one], block[one], selected[one], true, told)
+            said += [(one, *condition) for condition in answered]
+    return condition_rows({**asked, **errors}, said)
 
 
 def request_record(

@@ -126,8 +126,8 @@ def said_in_conditions(monkeypatch: pytest.MonkeyPatch, words: Callable[[pa.Tabl
         seen[:] = [candidates.filter(candidates["candidates.withheld"]), others[-1]]
         return selected(candidates, *others)
 
-    def wrong(answers: Any) -> pa.Table:
-        found, more = right(answers), words(*seen)
+    def wrong(*said: Any) -> pa.Table:
+        found, more = right(*said), words(*seen)
         messages = pa.array([f"{message} {more}" for message in found["message"].to_pylist()], pa.large_string())
         return found.set_column(4, "message", messages)
 

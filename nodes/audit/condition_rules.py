@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,44 +41,23 @@ Condition = tuple[str, str, str, str]
 """Condition, subject, action, message."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the rules read of one request or failure."""
-
-    request: Row | None
-    contract: Row | None
-    error: str | None
-    lanes: Sequence[Row]
-    walls: bool
-    """The walls disagree about a candidate."""
-    selected: Sequence[Row]
-    packed: bool
-    """A candidate reached trimming."""
-    reasons: Collection[str]
-    """The reasons of its decisions that conditions speak of."""
-    block: Row
-    noted: bool
-    """An item is marked as disputed."""
-    disagree: str | None
-    """What rows with high trust disagree about."""
-    mismatch: str | None
-    """What facts are shown that a record contradicts."""
-    stale: str | None
-    """What records that were looked up are old."""
-    admissible: Row
+Said = tuple[str, str, str, str, str]
+"""The request, then the condition."""
 
 
-def condition_rows(answers: Mapping[str, Answer]) -> pa.Table:
-    """CONDITIONS of every request and failure, by request id."""
-    rows = []
-    for request_id, answer in answers.items():
-        found = [*_rules(answer)]
-        if all(name in AUDIT_CONDITIONS for name, *_ in found):
-            found.append(("healthy", "", "continue", "nothing to remark"))
-        rows += [
-            (request_id, *condition, "audit" if condition[0] in AUDIT_CONDITIONS else "caller") for condition in found
-        ]
-    return CONDITIONS.from_rows([dict(zip(CONDITIONS.columns, row, strict=True)) for row in sorted(rows)])
+def condition_rows(ids: Iterable[str], said: Sequence[Said]) -> pa.Table:
+    """CONDITIONS of requests and failures: those without a condition for callers are healthy, too."""
+    told = {request_id for request_id, name, *_ in said if name not in AUDIT_CONDITIONS}
+    healthy = [(one, "healthy", "", "continue", "nothing to remark") for one in ids if one not in told]
+    rows = [(*one, "audit" if one[1] in AUDIT_CONDITIONS else "caller") for one in sorted([*said, *healthy])]
+    return CONDITIONS.from_rows([dict(zip(CONDITIONS.columns, row, strict=True)) for row in rows])
+
+
+def of_lanes(lane_states: pa.Table) -> Iterator[Said]:
+    """The conditions about lanes that did not run."""
+    for row in lane_states.to_pylist():
+        action = {"failed": "degrade", "off": "continue"}[row["state"]]
+        yield row["request_id"], f"lane_{row['state']}", row["lane"], action, row["message"]
 
 
 def worst_actions(ids: pa.Array, conditions: pa.Table) -> list[str]:
@@ -144,51 +122,50 @@ def selected_rows(
     return found
 
 
-def _rules(one: Answer) -> Iterator[Condition]:
-    """The conditions that hold for a request."""
-    if one.error is not None:
-        yield "request_failed", "", "block", one.error
-    if one.walls:
-        yield "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"
-    denied = one.contract is not None and one.contract["denied"]
-    if denied and one.error is None:
-        yield "nothing_granted", "", "block", "nothing that was asked for is granted"
-    for lane in one.lanes:
-        action = {"failed": "degrade", "off": "continue"}[lane["state"]]
-        yield f"lane_{lane['state']}", lane["lane"], action, lane["message"]
-    if one.request is not None and one.request["role"] and not (one.contract and one.contract["role"]):
-        yield "no_overlay", "role", "continue", "no role overlay was applied: the shared corpus alone"
-    if one.contract is not None and not denied and not one.walls and one.error is None:
-        yield from _of_items(one)
-        yield from _of_block(one, one.contract)
-        yield from _missing(one.contract["required_evidence"], one.selected)
-        if unmatched := ", ".join(one.admissible["unmatched_sources"]).replace("\n", " and "):
-            yield "source_unmatched", "sources", "warn", f"no row that may be shown is of: {unmatched}"
+def of_answer(
+    request: Row,
+    contract: Row,
+    admissible: Row,
+    block: Row,
+    shown: Sequence[Row],
+    of_candidates: Collection[str],
+    messages: Mapping[str, str],
+) -> Iterator[Condition]:
+    """The conditions that hold for what was answered.
 
-
-def _of_items(one: Answer) -> Iterator[Condition]:
-    """The conditions about what is shown, or that little of it answers."""
-    shown, items = one.selected, one.block["items"]
-    if not any(_is_strong(row) for row in shown) and (items or not one.packed):
-        yield "no_strong_match", "", "warn", _weakness(one)
+    Args:
+        shown: the rows that are shown, see `selected_rows`.
+        of_candidates: what else is true of the candidates: `packed` (one reached trimming), `noted` (an item is marked as
+            disputed), and the reasons of decisions that conditions speak of.
+        messages: what rows with high trust disagree about, facts that records contradict, and old records, by condition.
+    """
+    packed, items = "packed" in of_candidates, block["items"]
+    if not any(_is_strong(row) for row in shown) and (items or not packed):
+        yield "no_strong_match", "", "warn", _weakness(request, admissible, items)
     if shown and 2 * sum(row["freshness"] == "stale" for row in shown) > len(shown):
         yield "stale_dominant", "", "warn", "most of what is shown is old for its kind"
     if shown and all(row["lifecycle"] in (None, "candidate") for row in shown):
         yield "unverified_only", "", "degrade", "nothing shown is verified"
     # A claim shown with its rivals is as disputed as one without them.
-    noted = one.noted or any(row["conflict_set"] is not None for row in shown)
-    if items and (noted or one.disagree):
-        yield "conflicting", "", "warn", NOTED if noted or not one.disagree else one.disagree
-    elif "conflict_downrank" in one.reasons:
+    noted = "noted" in of_candidates or any(row["conflict_set"] is not None for row in shown)
+    if items and (noted or "conflicting" in messages):
+        yield "conflicting", "", "warn", NOTED if noted else messages["conflicting"]
+    elif "conflict_downrank" in of_candidates:
         yield "conflicting", "", "warn", "competing claims have no room together, and none of them is shown"
-    if "forbidden_source" in one.reasons:
+    if "forbidden_source" in of_candidates:
         yield "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
     if items >= FEW_ITEMS and len({row["evidence_kind"] for row in shown}) == 1:
         yield "low_diversity", "", "continue", "everything shown is of one kind"
-    if one.mismatch:
-        yield "fact_mismatch", "", "warn", one.mismatch
-    if one.stale:
-        yield "sot_stale", "", "warn", one.stale
+    for name in ("fact_mismatch", "sot_stale"):
+        if name in messages:
+            yield name, "", "warn", messages[name]
+    yield from _of_limits(contract, block, packed=packed)
+    for need, (kind, state) in EVIDENCE_NEEDS.items():
+        served = (row["evidence_kind"] == kind and state in (None, row["lifecycle"]) for row in shown)
+        if need in contract["required_evidence"] and not any(served):
+            yield "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
+    if unmatched := ", ".join(admissible["unmatched_sources"]).replace("\n", " and "):
+        yield "source_unmatched", "sources", "warn", f"no row that may be shown is of: {unmatched}"
 
 
 def _is_strong(row: Row) -> bool:
@@ -196,23 +173,22 @@ def _is_strong(row: Row) -> bool:
     return row["anchor"] > 0 or row["semantic"] >= STRONG_SEMANTIC or by_words
 
 
-def _weakness(one: Answer) -> str:
+def _weakness(request: Row, admissible: Row, items: int) -> str:
     """The message for a weak answer: where nothing is shown, that nothing matches or, if A(r) is empty, that it has no row.
 
     The latter names `as_of`, whether or not there are rows at another time, and whenever it was asked.
     """
-    if one.block["items"]:
+    if items:
         return "nothing shown matches the question strongly"
-    if one.admissible["rows"] or one.request is None:
+    if admissible["rows"]:
         return "nothing that may be shown matches the question"
-    as_of = one.request["as_of"].isoformat(timespec="seconds").replace("+00:00", "Z")
+    as_of = request["as_of"].isoformat(timespec="seconds").replace("+00:00", "Z")
     return f"there is no row that may be shown as of {as_of}"
 
 
-def _of_block(one: Answer, contract: Row) -> Iterator[Condition]:
-    """The conditions about limits."""
-    items, tokens, bound_by = (one.block[name] for name in ("items", "tokens", "bound_by"))
-    if one.packed and not items:
+def _of_limits(contract: Row, block: Row, *, packed: bool) -> Iterator[Condition]:
+    items, tokens, bound_by = (block[name] for name in ("items", "tokens", "bound_by"))
+    if packed and not items:
         yield "over_budget", "", "degrade", "the budget is too small for any item"
         return
     if bound_by in _LIMITS:
@@ -220,13 +196,6 @@ def _of_block(one: Answer, contract: Row) -> Iterator[Condition]:
     if bound_by == "max_items" and 2 * tokens < contract["max_tokens"]:
         used = f"{tokens} of {contract['max_tokens']}"
         yield "budget_unused", "max_items", "continue", f"max_items ended the block at {used} tokens: raise it for more"
-
-
-def _missing(required: Sequence[str], shown: Sequence[Row]) -> Iterator[Condition]:
-    for need, (kind, state) in EVIDENCE_NEEDS.items():
-        served = (row["evidence_kind"] == kind and state in (None, row["lifecycle"]) for row in shown)
-        if need in required and not any(served):
-            yield "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
 
 
 def _says_own_words(

@@ -151,28 +151,29 @@ class _Fate(NamedTuple):
     reason: str
 
 
+_FATES = {
+    "replaced": _Fate("rejected", "merge", None, "replaced"),
+    "walls": _Fate("rejected", "gate", "walls", "wall_disagreement"),
+    "rank": _Fate("rejected", "rank", None, "low_score"),
+    "cite": _Fate("rejected", "cite", "require_citation", "citation_unresolved"),
+    "merged": _Fate("selected", "pack", None, "merged"),
+    "shown": _Fate("selected", "project", None, "selected"),
+}
+"""The outcomes that follow from the step alone."""
+
+
 def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
     """The outcome of a candidate at the step that decides it; many candidates share one."""
     match _STEPS[step]:
         case "gate":
             return _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or "")
-        case "replaced":
-            return _Fate("rejected", "merge", None, "replaced")
-        case "walls":
-            return _Fate("rejected", "gate", "walls", "wall_disagreement")
-        case "rank":
-            return _Fate("rejected", "rank", None, "low_score")
         case "select" | "pack":
             reason = pack_reason or "low_score"
             return _Fate("rejected", PACK_STAGES.get(reason, "pack"), PACK_RULES.get(reason), reason)
-        case "cite":
-            return _Fate("rejected", "cite", "require_citation", "citation_unresolved")
-        case "merged":
-            return _Fate("selected", "pack", None, "merged")
-        case "shown":
-            return _Fate("selected", "project", None, "selected")
-        case _:
+        case "trim" | "cut":
             return _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
+        case name:
+            return _FATES[name]
 
 
 def masked_rows(pool: pa.Table, candidates: int, trimmed: pa.Table) -> Bool:
