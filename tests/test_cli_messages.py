@@ -132,7 +132,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
             "Expected one of ok, empty, denied, partial, failed, erased, got 'zz' - at --status",
         ),
         (["lineage", "--format", "dot", "--out", "nowhere/x"], 2, "No such file or directory: --out nowhere/x"),
-        (["run", "."], 2, "Expected a file of requests, got a folder - at .\n"),
+        (["run", "."], 2, "got no suffix"),
         (["run", "shop/README", "--project", "shop"], 2, "got no suffix - at README"),
         (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got neither - at erase"),
         (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got neither - at request"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import settings_of
-from .output import emit, frame_table, note
+from .output import emit, frame_table, note, write_file
 
 Metrics = Annotated[list[str] | None, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")]
@@ -112,6 +112,7 @@ def tune(
 ) -> None:
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ...nodes.errors import InputError
+    from ..config.policies.weight_files import weight_file_text
     from ..evaluation.commit_tuning import draw, tune_commits
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
@@ -130,9 +131,10 @@ def tune(
     provenance = {"command": "tune", "date": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"
-    _write_weights(file, done.weights, content)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_file(file, weight_file_text(done.weights, content).encode())
     emit({"file": str(file), "weights": done.weights, "fitted": content}, text=_tables(done))
-    note(f"wrote {file}: -c weights={file} for `ask` and `run`, or the setting `weights`")
+    note(f"-c weights={file} for `ask` and `run`, or the setting `weights`, applies it")
 
 
 def _tables(done: Any) -> str:
@@ -149,17 +151,6 @@ def _tables(done: Any) -> str:
         weights = pd.DataFrame({DEFAULT: done.before[purpose], FITTED: fitted}).rename_axis("term")
         text += frame_table(f"{purpose}, weights fitted to every query", weights)
     return text
-
-
-def _write_weights(file: Path, weights: Any, fitted: Any) -> None:
-    from ...nodes.errors import InputError
-    from ..config.policies.weight_files import weight_file_text
-
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(weight_file_text(weights, fitted), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{error.strerror}: --out {file}") from error
 
 
 def _versions() -> dict[str, str]:

@@ -267,6 +267,7 @@ def erase(
 ) -> int:
     """Permanently erase evidence and questions. Applies to a corpus and its runs; several selectors, with --project for those of one project, are combined with AND."""
     from ...nodes.errors import InputError
+    from ..maintenance.erasure import STAYS
     from ..maintenance.erasure import erase as erased
 
     if dry_run == yes:
@@ -286,7 +287,10 @@ def erase(
     except KeyboardInterrupt:
         left = "some rows may remain in corpus or runs; run the same command again to erase the rest."
         raise InterruptedCommandError("Interrupted", hint=left if yes else "") from None
-    emit(done.as_dict(), text=done.text())
+    emit(done.as_dict())
+    for run in done.runs.unreadable:
+        note(f"{run} cannot be read; restore it from a backup and run the same command again")
+    note(f"stays: {STAYS}")
     return EXIT["unreadable"] if done.runs.unreadable else EXIT["ok"]
 
 

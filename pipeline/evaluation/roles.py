@@ -46,10 +46,7 @@ class RoleScores:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        rounded = {
-            golden: {role: round(v, 4) for role, v in row.items()} for golden, row in self.table.T.to_dict().items()
-        }
-        return {"metric": self.metric, "scores": rounded, "failed": list(self.failed)}
+        return {"metric": self.metric, "scores": self.table.round(4).to_dict("index"), "failed": list(self.failed)}
 
 
 def bundled_sample() -> tuple[Path, Path]:

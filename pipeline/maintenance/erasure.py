@@ -22,7 +22,6 @@ from ..config.grants import load_grants
 from ..config.opening import corpus_of, runs_of
 from ..config.settings import Settings
 from ..corpus import Corpus, Selection
-from ..progress import counted
 from ..reading.grants import grants_in_force
 from ..runs import RequestSelection, RunsErased, StagedRun, erase_evidence
 from ..runs.model_inputs import CONTEXTS, erase_from_inputs
@@ -30,7 +29,7 @@ from ..storage.durable import entries
 
 __all__ = ["Erasure", "erase"]
 
-_STAYS = (
+STAYS = (
     "ids, names of projects, sources and principals, rules about paths, counts, times and SHA-256 of what went, so that "
     "`verify` can still check the runs; answers and exports that were saved elsewhere"
 )
@@ -50,23 +49,6 @@ class Erasure:
         """Plain values, for JSON."""
         of_runs = {name: value for name, value in asdict(self.runs).items() if name != "lost"}
         return {"dry_run": self.dry_run, "rows": self.rows, "generations_forgotten": self.generations} | of_runs
-
-    def text(self) -> str:
-        """The report for people."""
-        runs, would = self.runs, self.dry_run
-        shown = f"{counted(runs.texts, 'text')} in {counted(len(runs.runs), 'run')}"
-        lines = [f"{'would erase' if would else 'erased'}: {counted(self.rows, 'row')} of evidence, {shown}"]
-        if not would:
-            lines.append(f"forgotten: {counted(self.generations, 'generation')} from before the erasure")
-        if runs.questions:
-            texts = "questions, what was shown, query vectors"
-            lines.append(f"of these, everything of {counted(runs.questions, 'request')}: {texts}")
-        if runs.shared:
-            lines.append(f"stays: {counted(runs.shared, 'text')} that other requests have, too")
-        lines += [f"{'would discard' if would else 'discarded'}: {run}, which is unfinished" for run in runs.discarded]
-        unread = "cannot be read; restore it from a backup and run the same command again"
-        lines += [f"{unread}: {run}" for run in runs.unreadable]
-        return "\n".join([*lines, f"stays: {_STAYS}"]) + "\n"
 
 
 def erase(

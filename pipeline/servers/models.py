@@ -51,15 +51,17 @@ def _field(column: Column, *, required: bool) -> tuple[Any, Any]:
     return (type_ | None if column.nullable or not required else type_), described
 
 
-def row_type(table: Table, *, without: tuple[str, ...] = ("request_id",), base: type[BaseModel] | None = None) -> Any:
-    """The type of a row of a declared table: columns for callers are required, those for auditors optional."""
+def row_type(table: Table, *only: str, without: tuple[str, ...] = ("request_id",), base: Any = BaseModel) -> Any:
+    """The type of a row of a declared table, or of some of its columns: those for callers are required, those for auditors
+    optional.
+    """
     fields: dict[str, Any] = {
         name: _field(column, required=column.audience == "caller")
         for name, column in table.columns.items()
-        if name not in without
+        if name not in without and name in (only or table.columns)
     }
     name = "".join(part.capitalize() for part in table.name.split("_")).removesuffix("s")
-    return create_model(name, __base__=base or BaseModel, __doc__=table.doc, **fields)
+    return create_model(name, __base__=base, __doc__=table.doc, **fields)
 
 
 def request_field(name: str) -> tuple[Any, Any]:
@@ -75,6 +77,7 @@ def request_field(name: str) -> tuple[Any, Any]:
 
 if TYPE_CHECKING:
     RetrievalRequest = BaseModel
+    CitedPlace = StatedCondition = BaseModel
     Citation = BaseModel
     Condition = BaseModel
     SnapshotRow = BaseModel
@@ -86,7 +89,9 @@ else:
         **{name: request_field(name) for name in FIELDS},
     )
     Citation = row_type(CITATIONS)
+    CitedPlace = row_type(CITATIONS, "label", "evidence_id", "path", "locator")
     Condition = row_type(CONDITIONS)
+    StatedCondition = row_type(CONDITIONS, "condition", "action", "message")
 
     class _Asked(BaseModel):
         """What a list says of the request of a snapshot."""
@@ -126,23 +131,6 @@ class Answer(BaseModel):
         description="what the model may read; empty where nothing may leave, null where it was erased"
     )
     action: str = Field(description="continue, warn, degrade or block")
-
-
-class CitedPlace(BaseModel):
-    """Where an item of a block comes from."""
-
-    label: str
-    evidence_id: str
-    path: str | None
-    locator: str | None
-
-
-class StatedCondition(BaseModel):
-    """What limited an answer."""
-
-    condition: str
-    action: str
-    message: str
 
 
 class Shown(BaseModel):
