@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.greedy_fit import BOUNDS, Fitting, Wanted, budgets_of, form_of, measure, shown_alone
+from .blocks.greedy_fit import BOUNDS, Budget, Fitting, Wanted, form_of, measure, shown_alone
 from .blocks.item_texts import ItemText, item_texts
 from .blocks.masking import DETECTOR
 from .blocks.passages import asked_by
@@ -69,13 +69,17 @@ def trims(
     owner, looks = integers(rows["contract"]), looks_of(contracts)
     masks = [looks[at].mask for at in owner.tolist()]
     texts = [text.masked(mask)[0] for text, mask in zip(item_texts(kept, pool, evidence), masks, strict=True)]
-    why = reasons(kept, ranked, looks)
-    items = [*_wanted(kept, rows, texts, evidence, _notes(kept, fact_checks), why, _happened(rows, owner, contracts))]
+    # Blocks are ordered by time only under contracts that say so.
+    event = micros(pc.coalesce(rows["event_time"], rows["recorded_time"]), 0)
+    happened = np.where(flags_at(contracts["newest_first"], owner), event, 0)
+    why, notes = reasons(kept, ranked), _notes(kept, fact_checks)
+    items = [*_wanted(kept, rows, texts, evidence, notes, why, happened)]
     edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
     asked, ids = asked_by(match_terms, anchors), contracts["request_id"].to_pylist()
+    budgets = zip(*(contracts[name].to_pylist() for name in Budget._fields), strict=True)
     requests = [
-        Fitting(items[first:stop], budget, look, asked[request])
-        for (first, stop), budget, look, request in zip(pairwise(edges), budgets_of(contracts), looks, ids, strict=True)
+        Fitting(items[first:stop], Budget(*budget), look, asked[request])
+        for (first, stop), budget, look, request in zip(pairwise(edges), budgets, looks, ids, strict=True)
     ]
     measure(requests, counters)
     found = [request.fit(counters) for request in requests]
@@ -189,11 +193,3 @@ def _notes(items: pa.Table, fact_checks: pa.Table) -> list[str | None]:
             field, value, place = ((clean(row[name]) or "")[:_WORDS] for name in ("field", "canonical", "locator"))
             notes[row["place"]].append(f"{field} is {value} in {place}")
     return ["; ".join(notes[place][:NOTES]) if place in notes else None for place in items["place"].to_pylist()]
-
-
-def _happened(rows: dict[str, pa.Array], owner: Int, contracts: pa.Table) -> Int:
-    """When each item happened, microseconds; 0 under contracts that do not order blocks by time."""
-    wanted = flags_at(contracts["newest_first"], owner)
-    if not wanted.any():
-        return np.zeros(len(owner), dtype=np.int64)
-    return np.where(wanted, micros(pc.coalesce(rows["event_time"], rows["recorded_time"]), 0), 0)

@@ -47,7 +47,7 @@ def blocks(
     numbers = [int(label.rpartition("#")[2]) for label in shown["label"].to_pylist()]
     notes, first, last = (shown[name].to_pylist() for name in ("conflict_note", "line_start", "line_end"))
     cuts = [shown[name].to_pylist() for name in ("lines_above", "lines_below", "cut")]
-    columns = (*said, reasons(shown, ranked, looks), notes, numbers, first, last, sections, *cuts)
+    columns = (*said, reasons(shown, ranked), notes, numbers, first, last, sections, *cuts)
     rows = stored_parts(evidence, integers(pool["row"])[place])
     items = [Item(*values) for values in zip(*rows, *columns, strict=True)]
     texts = shown["visible_text"].to_pylist()

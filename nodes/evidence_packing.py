@@ -287,11 +287,8 @@ class _Packing:
 
     def drop_beyond(self, group: Int, among: Bool, limit: Int, reason: str) -> None:
         """Keep the best rows of `among` in each group, up to the limit."""
-        index = (self.kept & among).nonzero()[0]
-        order = index[group[index].argsort(kind="stable")]
-        beyond = np.zeros(len(self.kept), dtype=bool)
-        beyond[order] = rank_within(group[order]) >= limit[order]
-        self.drop(beyond, reason)
+        among = self.kept & among
+        self.drop(among & (_turns(group, among) >= limit), reason)
 
     def drop_unverified(self, owner: Int, unverified: Bool, conflict: Int, disputed: Bool, limit: Int) -> None:
         """The cap on unverified items. A conflict set counts as one if no member is verified, else not at all."""
@@ -389,7 +386,7 @@ def _adding(
 
 
 def _turns(source: Int, kept: Bool) -> Int:
-    """The number of kept rows of the same source before each of them."""
+    """The number of kept rows of the same source before each of them, by rank; 0 for other rows."""
     index = kept.nonzero()[0]
     order = index[source[index].argsort(kind="stable")]
     turn = np.zeros(len(source), dtype=np.int64)

@@ -235,10 +235,8 @@ def stored_parts(evidence: pa.Table, rows: NDArray[np.int64]) -> list[list[Any]]
     return [column.to_pylist() for column in stored.values()]
 
 
-def reasons(items: pa.Table, ranked: pa.Table, looks: Sequence[Look]) -> list[str | None]:
-    """The short reason of selection of each item, where items are printed without text."""
-    if all(look.fenced for look in looks):
-        return [None] * items.num_rows
+def reasons(items: pa.Table, ranked: pa.Table) -> list[str | None]:
+    """The short reason of selection of each item, which only items without text print."""
     return take_or(ranked["selected_reason"], positions(items["place"], ranked["place"])).to_pylist()
 
 

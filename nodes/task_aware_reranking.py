@@ -13,7 +13,7 @@ kind has it, and that is always the kind's best by the other terms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -159,10 +159,10 @@ def plain_terms(
     if (anchor_owner < 0).any():
         anchors, anchor_owner = anchors.filter(pa.array(anchor_owner >= 0)), anchor_owner[anchor_owner >= 0]
     anchored = anchor_term(owner, row, evidence, anchors, anchor_owner, contracts.num_rows)
-    words = _by_words(asked["purpose"], rows, kind_policies)
+    actionability, half_life, lifecycle, signals, signal = _by_words(asked["purpose"], rows, kind_policies)
     age, undated = age_in_days(rows["event_time"], rows["recorded_time"], asked["as_of"])
-    recency = recency_term(age, words.half_life)
-    authority = authority_term(rows, evidence, row, words.lifecycle)
+    recency = recency_term(age, half_life)
+    authority = authority_term(rows, evidence, row, lifecycle)
     reach = floats(lane_scores["bm25_reach"])
     lexical = share_of(floats(lane_scores["bm25"]), reach)
     cosine = quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
@@ -188,7 +188,7 @@ def plain_terms(
             "anchor": anchored.value,
             "authority": authority * prior,
             "recency": recency * prior,
-            "actionability": quantise(words.actionability) * prior,
+            "actionability": quantise(actionability) * prior,
             "scope": scope_term(owner, rows, asked, anchors, anchor_owner),
             "turn_context": share_of(floats(lane_scores["context"]), reach, least=-1.0),
             "turn_answer": share_of(floats(lane_scores["answer"]), reach),
@@ -203,7 +203,7 @@ def plain_terms(
             "definition": definition,
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
-            "source_signal": words.signal(authority, recency),
+            "source_signal": signals.take(pa.array(signal + 2 * (authority >= AUTHORITATIVE) + (recency >= RECENT))),
             "role_signal": by_role.signal,
             "feedback_rank": feedback["rank"],
             **_of_plugins(plugins, row, contracts, owner, evidence),
@@ -350,25 +350,11 @@ _stated_by_kind = OfTable[dict[tuple[Any, ...], tuple[float, float]]](
 )
 
 
-class _ByWords(NamedTuple):
-    """What follows from the words of a row and its purpose alone, for each candidate."""
-
-    actionability: Float
-    half_life: Float
-    """Those of its document type, else those of its kind, else 0 and none."""
-    lifecycle: Float
-    """The factor of its state."""
-    signals: pa.Array
-    """Its kind of source in words: of each row four, by whether it is authoritative, and recent."""
-    place: Int
-
-    def signal(self, authority: Float, recency: Float) -> pa.Array:
-        """The kind of source of each candidate, in words."""
-        flags = (authority >= AUTHORITATIVE) * 2 + (recency >= RECENT)
-        return self.signals.take(pa.array(self.place * 4 + flags))
-
-
-def _by_words(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> _ByWords:
+def _by_words(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> tuple[Float, Float, Float, pa.Array, Int]:
+    """What follows from the words of a row and its purpose alone, for each candidate: actionability and half-life of its
+    document type, else those of its kind, else 0 and none; the factor of its state; and its kind of source in words: four
+    of each combination, by whether a row is authoritative and recent, and the place of the first for each candidate.
+    """
     stated = _stated_by_kind(kind_policies)
     names = ("evidence_kind", "document_type", "origin_class", "lifecycle")
     keys, which = distinct_values([purpose, *(rows[name] for name in names)])
@@ -378,4 +364,4 @@ def _by_words(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> _ByWord
         numbers.append((*policy, lifecycle_factor(state)))
         signals += [source_signal(kind, origin, state, high, new) for high in (False, True) for new in (False, True)]
     actionability, half_life, lifecycle = np.array(numbers).reshape(-1, 3)[which].T
-    return _ByWords(actionability, half_life, lifecycle, pa.array(signals, pa.string()), which)
+    return actionability, half_life, lifecycle, pa.array(signals, pa.string()), which * 4

@@ -69,25 +69,14 @@ _LOG_KINDS = ("test-log", "tool-output", "session-event")
 
 
 class Budget(NamedTuple):
-    """The limits of a request, and its counter's name."""
+    """The limits of a request and the name of its counter: columns of its contract."""
 
     max_items: int
     max_tokens: int
     max_chars: int
     max_chunk_tokens: int
     detail: str
-    counter: str
-
-
-def budgets_of(contracts: pa.Table) -> list[Budget]:
-    """The limits of contracts; excerpts of a model-brief are short in any case."""
-    names = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens", "detail", "tokenizer")
-    budgets = [Budget(*values) for values in zip(*(contracts[name].to_pylist() for name in names), strict=True)]
-    shapes = contracts["output_shape"].to_pylist()
-    return [
-        one._replace(max_chunk_tokens=min(one.max_chunk_tokens, BRIEF_TOKENS)) if shape == "model-brief" else one
-        for one, shape in zip(budgets, shapes, strict=True)
-    ]
+    tokenizer: str
 
 
 class Wanted(NamedTuple):
@@ -140,6 +129,8 @@ class Fitting:
     """What is printed around the text of each item."""
 
     def __init__(self, items: list[Wanted], budget: Budget, look: Look, asked: AskedWords) -> None:
+        if look.shape == "model-brief":  # its excerpts are short in any case
+            budget = budget._replace(max_chunk_tokens=min(budget.max_chunk_tokens, BRIEF_TOKENS))
         self.items, self.budget, self.look, self.asked = items, budget, look, asked
         printed = [one.item for one in items]
         self._dated, self._ambiguous = shared_day(printed) is None, ambiguous_paths(printed)
@@ -167,7 +158,7 @@ class Fitting:
         """What is shown of each item. While a counter that is not additive finds the block too long, its last item is
         dropped, and that item's rivals.
         """
-        found, counter = self._fit(), counters.get(self.budget.counter)
+        found, counter = self._fit(), counters.get(self.budget.tokenizer)
         while not counter.additive and any(choice.number for choice in found):
             block = pa.array([self._block(found)], pa.large_string())
             if counter.count(block)[0] <= self.budget.max_tokens:
@@ -259,8 +250,8 @@ class Fitting:
 def measure(requests: Sequence[Fitting], counters: Counters) -> None:
     """Count what the items of some requests cost, with one call of each counter."""
     always = (FRAME, BARE_FRAME, CUT_MARK, *[f"{name}\n" for name in GROUPS.values()])
-    for name in {request.budget.counter for request in requests}:
-        own = [request for request in requests if request.budget.counter == name]
+    for name in {request.budget.tokenizer for request in requests}:
+        own = [request for request in requests if request.budget.tokenizer == name]
         frames = [[one.frames(item) for item in one.items] for one in own]
         printed = [[*chain.from_iterable(ways), *one.units.printed] for ways, one in zip(frames, own, strict=True)]
         every = pa.array([*always, *chain.from_iterable(printed)], pa.large_string())
