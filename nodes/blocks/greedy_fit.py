@@ -234,10 +234,11 @@ class Fitting:
             counted = [n for n in asked if n < budget.max_items]
             sizes = [units.tokens[units.closing[n]] - units.tokens[units.first[n]] for n in counted]
             # What outlines of all items take, those before each of them shown in full.
-            behind = sum([self.beside[n].tokens + min(size, outline) for n, size in zip(counted, sizes, strict=True)])
-            for n, size in zip(counted, sizes, strict=True):
+            outlined = [self.beside[n].tokens + min(size, outline) for n, size in zip(counted, sizes, strict=True)]
+            behind = sum(outlined)
+            for n, size, short in zip(counted, sizes, outlined, strict=True):
                 beside = self.beside[n].tokens
-                behind -= beside + min(size, outline)
+                behind -= short
                 left = room - min(behind, limit // FOR_OUTLINES) - beside
                 if min(size, most) > left:
                     caps |= {other: outline for other in asked if other > n}

@@ -66,17 +66,20 @@ class Word(NamedTuple):
     def places(self, text: bytes, lowered: bytes) -> Iterator[tuple[int, int]]:
         """Where such words, or humps of identifiers, begin in a text, and which of the endings each has."""
         begin, endings = self
+        length, size = len(begin), len(text)
         at = lowered.find(begin)
         while at >= 0:
             before = _KIND[text[at - 1]] if at else _SEPARATOR
             if not before or begin[0] >= _IDEOGRAPH or (before == _LOWER and _KIND[text[at]] == _UPPER):
-                first = end = at + len(begin)
-                while end < at + PREFIX and end < len(text):
+                first = end = at + length
+                while end < at + PREFIX and end < size:
                     kind = _KIND[text[end]]
                     if not kind or (kind == _UPPER and _KIND[text[end - 1]] == _LOWER):
                         break
                     end += 1
-                if lowered[first:end] in endings:
+                if first == end:
+                    yield at, 0
+                elif lowered[first:end] in endings:
                     yield at, endings.index(lowered[first:end])
             at = lowered.find(begin, at + 1)
 
