@@ -13,8 +13,7 @@ from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.across_runs import read_each
 from scoped_retrieval.pipeline.reading.snapshots import readable
-from scoped_retrieval.pipeline.runs import Run, Runs
-from scoped_retrieval.pipeline.runs.compacting import compact
+from scoped_retrieval.pipeline.runs import Run, Runs, compact
 from scoped_retrieval.pipeline.runs.listing import whose
 
 
