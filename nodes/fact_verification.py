@@ -10,14 +10,16 @@ mismatch however old it is.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .blocks.item_texts import item_texts
 from .blocks.masking import class_lists, masked
-from .columns.keys import among, flags_at, flat, gathered, gathered_columns, integers, positions, take_or, truth
-from .facts.fact_matching import Subjects, findings
+from .columns.keys import among, flags_at, flat, gathered, gathered_columns, integers, truth
+from .facts.fact_matching import facts_by_request, findings
 from .facts.fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .rendering import locator
@@ -86,26 +88,16 @@ def fact_checks(
         return FACT_CHECKS.empty()
     place = integers(items["place"])
     owner, row = integers(pool["contract"])[place], integers(pool["row"])[place]
-    mask = class_lists(contracts["mask"]).take(pa.array(owner))
-    subjects = Subjects(
-        owner=owner,
-        text=masked(pa.array([one.text for one in item_texts(items, pool, evidence)], pa.large_string()), mask),
-        path=gathered(pool["path"], place),
-        section=gathered(evidence["section"], row),
-    )
-    owner = positions(structured_facts["request_id"], contracts["request_id"])
-    found = findings(subjects, structured_facts, owner)
-    item, fact = pa.array([one.text for one in found], pa.int64()), np.array([one.fact for one in found], np.int64)
-    table = FACT_CHECKS.build(
-        {
-            "request_id": items["request_id"].take(item),
-            "evidence_id": items["evidence_id"].take(item),
-            "place": items["place"].take(item),
-            **{name: [getattr(one, name) for one in found] for name in ("value", "kind", "finding")},
-            "field": take_or(structured_facts["field"], fact),
-            "canonical": take_or(structured_facts["value"], fact),
-            "record_id": take_or(structured_facts["evidence_id"], fact),
-            "locator": take_or(structured_facts["locator"], fact),
-        }
-    )
-    return table.sort_by([(name, "ascending") for name in FACT_CHECKS.order])
+    masks = class_lists(contracts["mask"]).take(pa.array(owner)).to_pylist()
+    paths, sections = gathered(pool["path"], place).to_pylist(), gathered(evidence["section"], row).to_pylist()
+    facts, rows = facts_by_request(structured_facts), list[dict[str, Any]]()
+    keys = items.select(["request_id", "evidence_id", "place"]).to_pylist()
+    for key, text, mask, path, section in zip(
+        keys, item_texts(items, pool, evidence), masks, paths, sections, strict=True
+    ):
+        for one in findings(text.masked(mask)[0].text, path, section, facts[key["request_id"]]):
+            row = {**key, "value": one.value, "kind": one.kind, "finding": one.finding}
+            if (fact := one.fact) is not None:
+                row |= {"field": fact.field, "canonical": fact.value, "record_id": fact.record, "locator": fact.locator}
+            rows.append(row)
+    return FACT_CHECKS.from_rows(rows).sort_by([(name, "ascending") for name in FACT_CHECKS.order])

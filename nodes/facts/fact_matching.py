@@ -1,6 +1,6 @@
 """Compares values in texts with fields of records: values that agree, that differ, and that no record has (S1.29).
 
-Reads texts and the fields of structured records. Gives a `Finding` per text and value.
+Reads a text and the fields of structured records. Gives a `Finding` per value.
 
 A value is compared with a field of its kind that is named by its line or the section above it: "The engagement fee is
 $50,000" names `fee`. The records are those that the text is about, by id or by a folder of its path; one that the line
@@ -12,18 +12,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ..text.references import References, named_records
 from .fact_values import Value, values_in, whole_value
-
-Int = NDArray[np.int64]
 
 _WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key", "unread")
 _SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
@@ -34,18 +29,8 @@ _BEFORE, _APART = ("", *" \t(:=~"), re.compile(r"(?!,\d| (?i:thousand|million|bi
 _WORD_AND_NUMBER, _NUMBER = re.compile(r"\w+-\d{1,9}"), re.compile(r"-\d+$")
 
 
-@dataclass(frozen=True)
-class Subjects:
-    """Texts to check: `owner` is the request number of each; `path` and `section` may be null."""
-
-    owner: Int
-    text: pa.Array
-    path: pa.Array
-    section: pa.Array
-
-
-class _Fact(NamedTuple):
-    """A field of a record: its row, the record, how texts name the record, and what it states."""
+class Fact(NamedTuple):
+    """A field of a record: its row, the record, how texts name the record, what it states and where."""
 
     row: int
     record: str
@@ -53,6 +38,7 @@ class _Fact(NamedTuple):
     field: str
     value: str
     stale: bool
+    locator: str
 
     @property
     def key(self) -> str:
@@ -60,15 +46,14 @@ class _Fact(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What the records say of a value: `fact` is the row of the field compared with, -1 = none."""
+    """What the records say of a value, and the field compared with."""
 
-    text: int
     value: str
     kind: str
     """id, date, money or number"""
     finding: str
     """match, mismatch, unknown_key, stale_sot or unread"""
-    fact: int
+    fact: Fact | None
     start: int
     """Its first place in the text, in characters."""
 
@@ -87,7 +72,7 @@ class _Pair(NamedTuple):
     """A value and a field of its kind that is named by its line: whether they agree, whether the field itself contains
     the value, and whether the line names the record."""
 
-    fact: _Fact
+    fact: Fact
     same: bool
     keyed: bool
     own_line: bool
@@ -99,38 +84,37 @@ class _Pair(NamedTuple):
         return rank, self.fact.row
 
 
-def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_records: bool = False) -> list[Finding]:
-    """The findings of some texts, by text and value.
-
-    Args:
-        subjects: the texts.
-        facts: rows of STRUCTURED_FACTS; a record's rows are adjacent.
-        fact_owner: number of the request that each fact was admitted for.
-        all_records: compare a text that names no record with every record of its request: an answer need not name one.
-        If several have the field, a value can then agree with one, but is not reported to differ from any.
-    """
-    of_request: dict[int, list[_Fact]] = defaultdict(list)
-    stated = (facts[name].to_pylist() for name in ("evidence_id", "entity", "field", "value", "stale"))
-    for row, (owner, *fact) in enumerate(zip(fact_owner.tolist(), *stated, strict=True)):
-        of_request[owner].append(_Fact(row, *fact))
-    of_text = _keys(named_records(subjects.path, subjects.text))
-    found = []
-    for number, (text, section) in enumerate(zip(subjects.text.to_pylist(), subjects.section.to_pylist(), strict=True)):
-        lines = text.split("\n")
-        claims = _claims(lines, section or "")
-        if not claims:
-            continue
-        of_line = _keys(named_records(pa.nulls(len(lines), pa.string()), pa.array(lines, pa.large_string())))
-        known = of_request[int(subjects.owner[number])]
-        worst: dict[str, tuple[int, int, str, int]] = {}
-        for one, finding, fact in _checked(claims, known, of_text[number], of_line, all_records):
-            rank = _WORST_FIRST.index(finding), fact, one.value.kind, one.start
-            worst[one.words] = min(worst.get(one.words, rank), rank)
-        found += [
-            Finding(number, value, kind, _WORST_FIRST[place], fact, start)
-            for value, (place, fact, kind, start) in sorted(worst.items())
-        ]
+def facts_by_request(facts: pa.Table) -> dict[str, list[Fact]]:
+    """The rows of STRUCTURED_FACTS that each request was admitted for; a record's rows are adjacent."""
+    found: dict[str, list[Fact]] = defaultdict(list)
+    names = ("request_id", "evidence_id", "entity", "field", "value", "stale", "locator")
+    for row, (request, *fact) in enumerate(zip(*(facts[name].to_pylist() for name in names), strict=True)):
+        found[request].append(Fact(row, *fact))
     return found
+
+
+def findings(
+    text: str, path: str | None, section: str | None, facts: list[Fact], *, all_records: bool = False
+) -> list[Finding]:
+    """The findings of a text, by value. With `all_records`, a text that names no record is compared with every record: an
+    answer need not name one. If several have the field, a value can then agree with one, but is not reported to differ
+    from any.
+    """
+    lines = text.split("\n")
+    claims = _claims(lines, section or "")
+    if not claims:
+        return []
+    of_text = _keys(named_records(pa.array([path], pa.string()), pa.array([text], pa.large_string())))[0]
+    of_line = _keys(named_records(pa.nulls(len(lines), pa.string()), pa.array(lines, pa.large_string())))
+    worst: dict[str, tuple[int, int, str, int]] = {}
+    by_row = {fact.row: fact for fact in facts}
+    for one, finding, fact in _checked(claims, facts, of_text, of_line, all_records):
+        rank = _WORST_FIRST.index(finding), fact, one.value.kind, one.start
+        worst[one.words] = min(worst.get(one.words, rank), rank)
+    return [
+        Finding(value, kind, _WORST_FIRST[place], by_row.get(fact), start)
+        for value, (place, fact, kind, start) in sorted(worst.items())
+    ]
 
 
 def _claims(lines: Sequence[str], section: str) -> list[_Claim]:
@@ -157,7 +141,7 @@ def _keys(named: References) -> dict[int, set[str]]:
 
 
 def _checked(
-    claims: list[_Claim], facts: list[_Fact], named: set[str], of_line: dict[int, set[str]], all_records: bool
+    claims: list[_Claim], facts: list[Fact], named: set[str], of_line: dict[int, set[str]], all_records: bool
 ) -> Iterator[tuple[_Claim, str, int]]:
     """The values of a text that are checked, with finding and row of the fact.
 
@@ -211,7 +195,7 @@ def _is_foreign(value: str, entities: set[str]) -> bool:
     return _NUMBER.sub("", upper) in {_NUMBER.sub("", entity) for entity in entities}
 
 
-def _pairs(one: _Claim, facts: list[_Fact], own_line: set[str]) -> list[_Pair]:
+def _pairs(one: _Claim, facts: list[Fact], own_line: set[str]) -> list[_Pair]:
     """The fields that a value is compared with. An id is compared with the record's own key."""
     pairs, mine = [], one.value
     for fact in facts if mine.read else ():

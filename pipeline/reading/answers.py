@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ...nodes.answers.answer_checks import Shown, answer_findings
 from ...nodes.errors import StoreError
-from ...nodes.facts.fact_matching import Subjects, findings
+from ...nodes.facts.fact_matching import facts_by_request, findings
 from ...nodes.facts.fact_values import NO_SHORT_MONTH
 from ...nodes.rendering import MARGIN, shows_text
 from ...nodes.tables import CONTRACTS, STRUCTURED_FACTS
@@ -76,24 +76,20 @@ def verify_facts(answer: str, tables: Mapping[str, pa.Table]) -> list[FactFindin
     `tables` are those of one request, `contracts` and `structured_facts` with texts in place: `Retrieval.tables`, or those
     of a stored snapshot.
     """
-    contracts, facts = tables[CONTRACTS.name], tables[STRUCTURED_FACTS.name].combine_chunks()
-    nothing = pa.nulls(1, pa.string())
+    contracts, facts = tables[CONTRACTS.name], facts_by_request(tables[STRUCTURED_FACTS.name])
     # Each sentence is judged on its own, as a line of evidence is.
     sentences = re.sub(rf"(?<=[.!?]){NO_SHORT_MONTH} (?=\S)", "\n", answer)
     # A request that searches the folders of one engagement is about that engagement.
-    about = pa.array(["/".join(contracts["search_paths"][0].as_py() or ()) or None], pa.string())
-    subject = Subjects(np.zeros(1, dtype=np.int64), pa.array([sentences], pa.large_string()), about, nothing)
-    found = findings(subject, facts, np.zeros(facts.num_rows, dtype=np.int64), all_records=True)
-    rows = [*facts.to_pylist(), dict.fromkeys(STRUCTURED_FACTS.columns)]  # the last one is that of no fact
+    about = "/".join(contracts["search_paths"][0].as_py() or ()) or None
     return [
         FactFinding(
             one.value,
             one.kind,
             one.finding,
-            *(rows[one.fact][name] for name in ("value", "field", "evidence_id", "locator")),
+            *((fact.value, fact.field, fact.record, fact.locator) if (fact := one.fact) else (None,) * 4),
             start=one.start,
         )
-        for one in found
+        for one in findings(sentences, about, None, [*chain(*facts.values())], all_records=True)
     ]
 
 
