@@ -14,7 +14,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import replayed
-from scoped_retrieval.pipeline.reading.across_runs import last_of_session, snapshot_named
+from scoped_retrieval.pipeline.reading.across_runs import snapshot_named
 from scoped_retrieval.pipeline.reading.reports import verified
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -67,10 +67,11 @@ def test_the_last_recall_of_a_session_is_the_one_captured_last_whichever_run_beg
         last, block_ref = found.snapshot_id, found.block_ref
         assert block_ref is not None and snapshot_named(settings, block_ref) == last  # all have the same block
         other = second.retrieve(ASKED, session_id="s-2").snapshot_id
-        assert last_of_session(settings, "s-1") == last
-        assert last_of_session(settings, "s-2") == other == last_of_session(settings, None)
-    assert last_of_session(settings, "s-1") == last  # compacted, too
-    assert last_of_session(settings, "s-3") is None
+        assert snapshot_named(settings, "@session:s-1") == last
+        assert snapshot_named(settings, "@session:s-2") == other == snapshot_named(settings, "@")
+    assert snapshot_named(settings, "@session:s-1") == last  # compacted, too
+    with pytest.raises(AccessError):
+        snapshot_named(settings, "@session:s-3")
 
 
 def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_reached(settings: Settings):

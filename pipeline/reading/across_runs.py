@@ -1,6 +1,6 @@
 """Reads across several runs that the principal may know of, with damaged ones reported separately.
 
-Reads: settings, runs. Gives: `read_each`, the `latest` answers, `snapshot_named`, `last_of_session`.
+Reads: settings, runs. Gives: `read_each`, the `latest` answers, `snapshot_named`.
 """
 
 from __future__ import annotations
@@ -115,11 +115,6 @@ def snapshot_named(settings: Settings, name: str) -> str:
     if found is None:
         raise unknown(f"retr-snap-{name}")
     return found
-
-
-def last_of_session(settings: Settings, session: str | None) -> str | None:
-    """The last snapshot that the principal may read, of one or all sessions; None if there is none."""
-    return _latest(settings, {"session_id": session}, 1)
 
 
 def _latest(settings: Settings, wanted: Mapping[str, str | None], back: int) -> str | None:

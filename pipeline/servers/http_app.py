@@ -27,13 +27,14 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ...nodes.errors import InputError
+from ...nodes.errors import AccessError, InputError
 from ..config.grants import load_grants
 from ..config.settings import Settings
 from ..deadline import within
 from ..parsing.documents import checked
 from ..parsing.strict_json import strict_json
 from ..views.printed import json_document
+from ..views.recall_xray import envelope
 from .http_guard import Guard, is_loopback
 from .models import (
     Answer,
@@ -49,7 +50,7 @@ from .models import (
     schema_of,
 )
 from .problems import RefusedError, body_of, problem_of
-from .renderings import FORMATS, XRAY, Rendering, explained, rendered
+from .renderings import FORMATS, XRAY, Rendering, rendered
 from .retriever_pool import MOST_LISTED, PrincipalSession, RetrieverPool, expect_healthy
 
 T = TypeVar("T")
@@ -151,13 +152,23 @@ async def recall_xray(
 async def recall_explain(
     request: Request,
     asker: Asker,
-    session: Annotated[str | None, Query(description="session whose last recall to show; default: any session")] = None,
+    session: Annotated[
+        str | None, Query(description="session whose last recall to show; default: your last one")
+    ] = None,
     format: Annotated[str, Query(json_schema_extra={"enum": list(XRAY.values)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
-    """The last recall, of a session or of all, as its x-ray; nothing is retrieved again."""
+    """The last recall, of a session or of your own, as its x-ray; nothing is retrieved again."""
     if format not in XRAY.values:
         raise InputError.one_of(XRAY.values, format, "format")
-    return await _rendered(request, lambda: explained(asker.settings, session, format))
+
+    def last() -> Rendering:
+        try:
+            return rendered(asker.settings, "@" if session is None else f"@session:{session}", format)
+        except AccessError:
+            nothing = envelope(None) if format == "json" else "no snapshot of this session that you may read\n"
+            return Rendering.of("", format, nothing)
+
+    return await _rendered(request, last)
 
 
 @ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_body_schema(schema_of(Appending)))

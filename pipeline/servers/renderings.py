@@ -16,7 +16,7 @@ from ...nodes.vocabulary import Vocabulary
 from ..config.policies.roles import max_age_days
 from ..config.settings import Settings
 from ..reading.access import readable_replay
-from ..reading.across_runs import last_of_session, snapshot_named
+from ..reading.across_runs import snapshot_named
 from ..reading.auditing.export import exported
 from ..reading.snapshots import as_damage
 from ..runs import Replay
@@ -137,21 +137,6 @@ def shown(settings: Settings, snapshot_id: str) -> Shown:
         limit = max_age_days(run.stored("role_policies"), found.request.get("role"))
         took = run.timings_of(snapshot_id) if audience == "audit" else None
     return Shown(found, audience == "audit", limit, took)
-
-
-def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
-    """The last recall that the principal may see, of a session or of all, in a format (`/recall/explain`, S2.38 and S2.39).
-
-    Nothing is retrieved again. If there is none, JSON is `{"snapshotFound": false}`, and text states it.
-
-    Raises:
-        InputError: the format is not one of `FORMATS`.
-    """
-    format_ = FORMATS.canonical(format_, "format")
-    if (snapshot_id := last_of_session(settings, session)) is not None:
-        return rendered(settings, snapshot_id, format_)
-    nothing = envelope(None) if format_ == "json" else "no snapshot of this session that you may read\n"
-    return Rendering.of("", format_, nothing)
 
 
 def answer_values(found: Retrieval | Replay) -> dict[str, Any]:
