@@ -8,7 +8,7 @@ from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 -
 from failing_reads import unseen
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.runs import Runs
-from scoped_retrieval.pipeline.runs.live import SUFFIX
+from written_runs import file_of
 
 FOREIGN, ABSENT = "000000000000000000", "0123456789abcdefgh"
 
@@ -108,7 +108,7 @@ def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_the
     name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch}[which]
     folder = shop / ".scoped-retrieval" / "runs" / name
     parts = folder / "tables/snapshots"
-    file = next(parts.iterdir()) if which == "batch" else folder.parent / f"live/{snapshot}{SUFFIX}"
+    file = next(parts.iterdir()) if which == "batch" else file_of(Runs(folder.parent).open(name), 1)
     file.write_bytes(file.read_bytes()[:9])
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     for command in ("lineage ID", "log ID", "run --resume ID"):
@@ -178,12 +178,12 @@ def test_gc_names_a_damaged_run_and_goes_on(runs_of_ana, shop, capsys):
     _, other = ask(capsys=capsys)
     damaged, whole = (f"run-{one.split('-')[2]}" for one in (snapshot, other))
     assert damaged != whole
-    file = shop / f".scoped-retrieval/runs/live/{snapshot}{SUFFIX}"
+    file = file_of(Runs(shop / ".scoped-retrieval/runs").open(damaged), 1)
     file.write_bytes(file.read_bytes()[:9])
     code, out, _ = run("gc", "--json", capsys=capsys)
     assert code == 5
     found = json.loads(out)
     assert (found["compacted"], found["damaged"]) == (
         {whole: 1},
-        [f"{damaged}: Expected a whole snapshot, got a damaged one - at live/{snapshot}{SUFFIX}"],
+        [f"{damaged}: Expected a whole snapshot, got a damaged one - at live/{file.name}"],
     )

@@ -81,7 +81,7 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
 def test_an_interrupt_at_the_line_of_a_snapshot_leaves_it_whole_or_not_there(
     retriever: Retriever, store: Runs, monkeypatch: pytest.MonkeyPatch, stands: bool
 ):
-    whole = RunLog.append
+    whole = RunLog.commit
 
     def interrupted(self: RunLog, *given: Any) -> Any:
         if stands:
@@ -90,7 +90,7 @@ def test_an_interrupt_at_the_line_of_a_snapshot_leaves_it_whole_or_not_there(
 
     retriever.retrieve(QUESTION)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(RunLog, "append", interrupted)
+        patched.setattr(RunLog, "commit", interrupted)
         retriever.retrieve(QUESTION)
     found = retriever.retrieve(QUESTION)  # in another run: the first may have the snapshot
     second = run_named(str(found.snapshot_id))

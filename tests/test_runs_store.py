@@ -83,7 +83,7 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
     for shard in staged.pending():
         staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(RunLog, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(RunLog, "commit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         staged.finish()
     one, another = store.resume(staged.run_id), store.resume(staged.run_id)
     one.finish()

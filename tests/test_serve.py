@@ -128,7 +128,7 @@ def test_an_x_ray_may_be_kept_by_its_caller_and_nothing_else_may(client: TestCli
 
 def test_without_a_stored_snapshot_the_x_ray_says_that_there_is_none(client: TestClient, monkeypatch):
     monkeypatch.setattr(
-        RunLog, "append", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        RunLog, "commit", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device"))
     )
     answer = client.get("/engram/v1/recall/xray", params={"q": "default role"})
     assert (answer.status_code, answer.json()) == (200, {"snapshotFound": False})

@@ -82,7 +82,7 @@ class RunLog(Chain):
         while True:
             with suppress(MovedOnError), self.writing():
                 last = self.last()
-                return self.append(last, {"kind": kind, **body}) if allowed() else None
+                return self._append(last, {"kind": kind, **body}) if allowed() else None
 
 
 def is_unfinished(lines: Iterable[Line]) -> bool:

@@ -189,21 +189,25 @@ class Chain:
             VerificationError: the last line was changed, or is not signed with the trusted key.
             StoreError: nothing was appended.
         """
+        with self.writing():
+            last, expected = self.last(), expected_last
+            if (last.hash if last else START) != (expected.hash if expected else START):
+                raise self._moved_on(expected.number + 1 if expected else 1)
+            return self._append(last, body)
+
+    def _append(self, last: Line | None, body: Mapping[str, Any]) -> Line:
+        """Append a line after the last one, as read while `writing`; another writer of an object store may be first."""
         self.signer.expect_signer()
-        number, previous = (expected_last.number + 1, expected_last.hash) if expected_last else (1, START)
+        number, previous = (last.number + 1, last.hash) if last else (1, START)
         text = _json({"body": body, "number": number, "previous": previous})
         digest = _sha256(sealed(text))
         signature = self.signer.signature(self._signed_text(digest))
         data = f"{digest} {text} {signature}".rstrip().encode()
-        with self.writing():
-            last = self.last()
-            if (last.hash if last else START) != previous:
-                raise self._moved_on(number)
-            with system_errors(self.place):
-                if isinstance(self.place, ObjectPlace):
-                    self._create(self.place / _name(number), number, data)
-                else:
-                    self._add(data)
+        with system_errors(self.place):
+            if isinstance(self.place, ObjectPlace):
+                self._create(self.place / _name(number), number, data)
+            else:
+                self._add(data)
         return Line(number, previous, json.loads(text)["body"], digest, signature)
 
     @contextmanager

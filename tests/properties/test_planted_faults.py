@@ -52,7 +52,7 @@ from scoped_retrieval.nodes.recall import (
 )
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import first_wall, second_wall, time_gates
-from scoped_retrieval.pipeline.corpus import next_generation, publishing, store, vectors, zones
+from scoped_retrieval.pipeline.corpus import incoming, next_generation, publishing, store, vectors
 from scoped_retrieval.pipeline.corpus.identity import MultisetHash
 from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 
@@ -212,7 +212,7 @@ def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parent is looked up by its name alone, without regard to its owner."""
-    monkeypatch.setattr(zones, "_keys", lambda family, names, shared=False: names)
+    monkeypatch.setattr(incoming, "_keys", lambda family, names, shared=False: names)
 
 
 def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
