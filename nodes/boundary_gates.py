@@ -85,11 +85,10 @@ def reachable(
     plugins: Plugins = NO_PLUGINS,
 ) -> Reachable:
     """The rows that pass every access gate, by row group, with the visibility gate that withholds each."""
+    scopes, of_request = _scopes_of(contracts, contract_bounds)
     numbers, first = np.unique(integers(row_groups["scope_group"]), return_index=True)
-    one = contracts.take(pa.array(first[numbers >= 0]))
-    owned = pc.is_in(contract_bounds["request_id"], value_set=flat(one["request_id"]))
-    scopes, _ = _scopes_of(one, contract_bounds.filter(owned))
-    return _gated(scopes, evidence, segments, row_index, plugins).reachable
+    one = [scopes[of_request[at]] for at in first[numbers >= 0]]
+    return _gated(one, evidence, segments, row_index, plugins).reachable
 
 
 class _Scope(NamedTuple):
@@ -107,6 +106,7 @@ class _Gated(NamedTuple):
     group: NDArray[np.int64]
 
 
+@OfTable
 def _scopes_of(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[_Scope], NDArray[np.int64]]:
     """The distinct scopes of requests that are not denied, and the scope of each request; -1 = denied."""
     bounds = rows_of_runs(contract_bounds.drop_columns(["rule_id"]), "request_id")

@@ -1,7 +1,7 @@
 """BM25 with its two parameters, over integer statistics of the admissible rows.
 
-Reads: document frequencies, row counts and lengths, counted by the caller. Gives: one weight per term (`idf`) and one
-factor per posting (`saturation`); a contribution is their product.
+Reads: document frequencies, row counts and lengths, counted by the caller. Gives: one weight per term (`idf`), and for each
+row the frequency that brings half of it (`half`): a contribution is the weight times frequency / (frequency + half).
 
 Note: the form is Lucene's (Kamphuis et al. 2020, "Which BM25 do you mean?"): weights are positive for any size of scope,
 and no factor is above 1.
@@ -38,10 +38,6 @@ class Bm25:
         """The weight of terms that occur in `frequency` of `rows` rows, 0 included."""
         held, total = np.asarray(frequency, dtype=np.float64), np.asarray(rows, dtype=np.float64)
         return np.log(1.0 + (total - held + 0.5) / (held + 0.5))
-
-    def saturation(self, frequency: NDArray[np.integer] | Floats, length: Integers, average_length: Floats) -> Floats:
-        """The factor of a term that occurs `frequency` times in a row of `length` terms."""
-        return frequency / (frequency + self.half(length, average_length))
 
     def half(self, length: Integers, average_length: Floats) -> Floats:
         """The frequency at which a term in a row of `length` terms reaches half of the maximum factor."""
