@@ -250,14 +250,7 @@ def _selects(selector: str, source_id: str, origin_class: str) -> bool:
     """Whether a selector names this origin class, or its glob this source id as a whole."""
     if selector in ORIGIN_CLASSES.values or selector in ORIGIN_CLASSES.aliases:
         return ORIGIN_CLASSES.aliases.get(selector, selector) == origin_class
-    glob = selector + "*" if selector.endswith("/") else selector
-    reached = {0}
-    for token in _LETTER.findall(glob):
-        if token == "*":
-            reached = set(range(min(reached), len(source_id) + 1)) if reached else reached
-        else:
-            reached = {at + 1 for at in reached if at < len(source_id) and (token == "?" or _is(token, source_id[at]))}
-    return len(source_id) in reached
+    return leads_to(selector, source_id, names=True)
 
 
 def _is(token: str, character: str) -> bool:
@@ -272,27 +265,28 @@ def _words_of(glob: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1 << 16)
-def leads_to(glob: str, path: str) -> bool:
+def leads_to(glob: str, path: str, *, names: bool = False) -> bool:
     """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments.
 
     `[*]`, `[?]` and `[[]` are the characters in the brackets. A name that ends a glob may be that of a folder above the path.
+    With `names`, the path is a source id, which has no segments.
     """
     glob = glob + "**" if glob.endswith("/") else glob
     reached, before = {0}, "/"
-    for token in _TOKEN.findall(glob):
+    for token in (_LETTER if names else _TOKEN).findall(glob):
         if token == "?":
-            reached = {at + 1 for at in reached if at < len(path) and path[at] != "/"}
-        elif token == "*":
+            reached = {at + 1 for at in reached if at < len(path) and (names or path[at] != "/")}
+        elif token == "*" and not names:
             reached = {end for at in reached for end in range(at, _segment_end(path, at) + 1)}
         elif token == "**/":
             ends = {end for at in reached for end in range(at + 1, len(path) + 1) if path[end - 1] == "/"}
             reached = ends | reached if before == "/" else ends
-        elif token.startswith("**"):
+        elif token.startswith("*"):
             reached = set(range(min(reached), len(path) + 1)) if reached else reached
         else:
             reached = {at + 1 for at in reached if _is(token, path[at : at + 1])}
         before = token[-1]
-    named = not _WILD.search(glob.rpartition("/")[2])
+    named = not names and not _WILD.search(glob.rpartition("/")[2])
     return len(path) in reached or (named and any(path[at : at + 1] == "/" for at in reached))
 
 

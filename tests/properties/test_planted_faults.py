@@ -173,7 +173,7 @@ def vectors_of_whole_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(_: Any, vectors: Any) -> int:
         return 0 if vectors is None else 1
 
-    monkeypatch.setattr(boundary_gates._Moment, "encoded", wrong)
+    monkeypatch.setattr(boundary_gates._Shown, "encoded", wrong)
 
 
 def vectors_lent_by_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:
