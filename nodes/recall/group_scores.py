@@ -21,7 +21,7 @@ from ..columns.keys import distinct_numbers
 from ..columns.numbers import quantise
 from ..frames import PostingIndex
 from .bm25 import Bm25
-from .posting_recall import Asked, KeyRows, settings, share
+from .posting_recall import Asked, KeyRows, by_open_rows, share
 from .recall_entries import Entries
 from .recall_scope import Bool, Float, Int, ScopeGroup
 
@@ -94,7 +94,7 @@ def of_groups(
     if not len(entries.sub) or not groups.count:
         return
     found = KeyRows.of(scope, postings, entries.keys)
-    for own in settings(scope, entries, 1):
+    for own in by_open_rows(scope, entries, 1):
         statistics = groups.statistics(own.open[0], scope.length)
         used, key = distinct_numbers(entries.key[own.at])
         places = found.places(used)

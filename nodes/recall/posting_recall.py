@@ -137,7 +137,7 @@ def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm2
     )
 
 
-class Setting(NamedTuple):
+class OpenRows(NamedTuple):
     """The look-ups of sub-queries of a scope, by the open rows and their statistics: all that a score depends on."""
 
     subs: Int
@@ -155,7 +155,7 @@ class Setting(NamedTuple):
     """N and the total length, int64[lines]."""
 
 
-def settings(scope: ScopeGroup, entries: Entries, most: int) -> Iterator[Setting]:
+def by_open_rows(scope: ScopeGroup, entries: Entries, most: int) -> Iterator[OpenRows]:
     """The sub-queries that look up keys, with at most so many different lines at once."""
     bounds = entries.sub.searchsorted(np.arange(len(scope.sub) + 1))
     asking = np.diff(bounds).nonzero()[0]
@@ -166,7 +166,7 @@ def settings(scope: ScopeGroup, entries: Entries, most: int) -> Iterator[Setting
         own = ((line >= low) & (line < low + most)).nonzero()[0]
         subs, example = asking[own], first[low : low + most]
         counts = np.diff(bounds)[subs]
-        yield Setting(
+        yield OpenRows(
             subs, starts_of(counts), expand_ranges(bounds[subs], counts), line[own] - low, scope.open(clock[example]),
             *(values[example] for values in statistics),
         )  # fmt: skip
@@ -174,7 +174,7 @@ def settings(scope: ScopeGroup, entries: Entries, most: int) -> Iterator[Setting
 
 def asked_together(scope: ScopeGroup, entries: Entries, keys: KeyRows, bm25: Bm25 | None) -> Iterator[Asked]:
     """The look-ups of the sub-queries of a scope, with their weights."""
-    for own in settings(scope, entries, max(1, CELLS // len(scope.rows))):
+    for own in by_open_rows(scope, entries, max(1, CELLS // len(scope.rows))):
         key, line = entries.key[own.at], own.line.repeat(np.diff(own.starts))
         held = _held(own.open, keys, line, key)
         weight = entries.weight[own.at] * (bm25 or Bm25()).idf(held, own.rows[line])

@@ -117,18 +117,14 @@ class RecallTables:
     @cached_property
     def filters(self) -> tuple[list[Filter], Int]:
         """The distinct filters, and the number of each sub-query's."""
-        listed = ([tuple(one or ()) for one in self.sub_queries[name].to_pylist()] for name in ("sources", "kinds"))
-        least = self.sub_queries["min_authority"].to_pylist()
-        oldest, start = (micros(self.sub_queries[name], OPEN_START).tolist() for name in ("oldest", "window_start"))
-        paths = [tuple(one or ()) for one in self.sub_queries["window_paths"].to_pylist()]
-        clock = self.clock[1][self.sub_request].tolist()
-        numbers: dict[Filter, int] = {}
-        of = []
-        for sources, kinds, authority, age, named, window, at in zip(
-            *listed, least, oldest, paths, start, clock, strict=True
-        ):
-            judged = at if max(age, window) > OPEN_START else -1
-            of.append(numbers.setdefault(Filter(sources, kinds, authority, age, named, window, judged), len(numbers)))
+        listed = self.sub_queries.select(["sources", "kinds", "window_paths", "min_authority"]).to_pylist()
+        times = (micros(self.sub_queries[name], OPEN_START).tolist() for name in ("oldest", "window_start"))
+        numbers, of = dict[Filter, int](), list[int]()
+        for row, oldest, start, at in zip(listed, *times, self.clock[1][self.sub_request].tolist(), strict=True):
+            sources, kinds, paths = (tuple(row[name] or ()) for name in ("sources", "kinds", "window_paths"))
+            clock = at if max(oldest, start) > OPEN_START else -1
+            one = Filter(sources, kinds, row["min_authority"], oldest, paths, start, clock)
+            of.append(numbers.setdefault(one, len(numbers)))
         return list(numbers), np.array(of, dtype=np.int64)
 
     @cached_property
@@ -366,8 +362,8 @@ class ScopeGroup:
         """Which (sub-query, position in `rows`) pairs pass the mode's window, regardless of filters."""
         every, of = self.tables.filters
         inside = np.ones(len(sub), dtype=bool)
-        for number in np.unique(of[sub]).tolist():
-            if (filter_ := every[number]).window_start > OPEN_START:
+        for number, filter_ in enumerate(every):
+            if filter_.window_start > OPEN_START:
                 own = (of[sub] == number).nonzero()[0]
                 own = own[self._windowed(filter_.window_paths)[local[own]]]
                 inside[own] = self._happened(filter_.clock, local[own]) >= filter_.window_start

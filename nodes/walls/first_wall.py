@@ -23,8 +23,6 @@ from .gates import GATES
 
 Codes = NDArray[np.int8]
 
-LAST_ACCESS = max(gate.number for gate in GATES if gate.gate_class == "access")
-
 COLUMNS = tuple(dict.fromkeys(column for gate in GATES for column in gate.columns))
 """The columns of EVIDENCE that these gates read."""
 CONTRACT_COLUMNS = tuple(dict.fromkeys(column for gate in GATES for column in gate.contract_columns))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..columns.keys import gathered_columns
 from ..columns.numbers import array_of
 from ..errors import SchemaError, called
-from .first_wall import CONTRACT_COLUMNS, LAST_ACCESS, Codes, SegmentColumns
+from .first_wall import CONTRACT_COLUMNS, Codes, SegmentColumns
 from .gate import Gate, GateClass, Mask
 from .gates import GATES
 
@@ -48,9 +48,7 @@ class GateOrder:
 
     def passes_access(self, codes: NDArray[Any]) -> Mask:
         """Rows that pass every access gate, by the first gate that stops each."""
-        if self.plugins:
-            return self.opens[codes]
-        return (codes == 0) | (codes > LAST_ACCESS)  # over every row of a frame, ten times as fast as a look-up
+        return self.opens[codes]
 
     def stopped(self, codes: Codes, evidence: pa.Table, start: int, contract: Mapping[str, Any]) -> Codes:
         """The codes of the rows of a segment after the gates of plugins: a row is stopped by the first gate in order.
