@@ -23,7 +23,7 @@ import synthetic
 import yaml
 from ours import NOW, Order, Scoped
 from scoped_retrieval.nodes.columns.ragged import expand_ranges, starts_of
-from scoped_retrieval.nodes.text.text_analysis import query_tokens, terms_by_kind
+from scoped_retrieval.nodes.text.text_analysis import terms_by_kind, tokens_of
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text
 from scoped_retrieval.pipeline.sources.importing import normalize
@@ -180,7 +180,7 @@ class World:
 
     def queries(self, count: int) -> list[list[str]]:
         """Questions as terms, all different."""
-        return query_tokens(pa.array(synthetic.questions(count), pa.large_string())).to_pylist()
+        return [list(tokens_of(question)) for question in synthetic.questions(count)]
 
 
 def _terms(evidence: pa.Table) -> pa.Array:

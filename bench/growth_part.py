@@ -20,7 +20,7 @@ from bench_world import BUILT, built_with, is_built
 from options import Options
 from ours import Scoped
 from rounds import Contestant, Timing, interleaved
-from scoped_retrieval.nodes.text.text_analysis import query_tokens
+from scoped_retrieval.nodes.text.text_analysis import tokens_of
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.sources.importing import normalize
@@ -36,7 +36,7 @@ def growth_rows(options: Options) -> Iterator[Row]:
     generations = grown(options.work / "growth")
     grants = options.work / "growth" / "grants.yaml"
     total = (options.rounds + 1) * BATCH
-    terms = query_tokens(pa.array(synthetic.questions(total, seed=9), pa.large_string())).to_pylist()
+    terms = [list(tokens_of(question)) for question in synthetic.questions(total, seed=9)]
     recall = [recall_contestant(rest, corpus, grants, terms) for rest, corpus in generations.items()]
     yield grown_row("recall", "lexical recall in a fixed scope", recall, total, options)
     runs = options.work / "growth-runs"

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_world import day, frame, line, passes, rules
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import posting_recall, recall_scope
-from scoped_retrieval.nodes.text.text_analysis import query_tokens, terms_in
+from scoped_retrieval.nodes.text.text_analysis import terms_in, tokens_of
 
 WORDS = ("session", "token", "cache", "create_user", "retry", "login")
 
@@ -92,7 +91,7 @@ def _reference(world: dict[str, Any], request: dict[str, Any], k1: float = 1.2, 
     terms = {at: Counter(terms_in(world["rows"][at]["text"], "code/1")) for at in own}
     mean = sum(sum(counts.values()) for counts in terms.values()) / max(len(own), 1)
     scores: dict[tuple[str, int], int] = {}
-    for term, weight in Counter(query_tokens(pa.array([request["question"]]))[0].as_py()).items():
+    for term, weight in Counter(tokens_of(request["question"])).items():
         holding = [at for at in own if terms[at][term]]
         idf = weight * np.log(1 + (len(own) - len(holding) + 0.5) / (len(holding) + 0.5))
         for at in holding:

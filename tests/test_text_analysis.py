@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.text.text_analysis import ANALYZERS, query_tokens, terms_by_kind
+from scoped_retrieval.nodes.text.text_analysis import ANALYZERS, terms_by_kind, tokens_of
 
 ANY_TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("aB9_.-' é日", max_size=20)), max_size=6)
 
@@ -84,16 +84,16 @@ def test_encoded_data_is_no_term() -> None:
     assert terms("x" * 129 + " user") == ["user"]
 
 
-def test_query_tokens_are_terms_of_prose_and_code_alike() -> None:
+def test_terms_of_questions_are_terms_of_prose_and_code_alike() -> None:
     text = "how does parse_user handle timeouts"
-    [asked] = query_tokens(pa.array([text])).to_pylist()
+    asked = list(tokens_of(text))
     assert asked == ["parse_user", "pars", "user", "handl", "timeout"]
     assert set(asked) <= set(terms(text, "prose/1"))
     assert set(asked) <= set(terms(text, "code/1"))
 
 
 def test_a_question_of_stopwords_alone_keeps_them() -> None:
-    assert query_tokens(pa.array(["who is it", "", None])).to_pylist() == [["who", "is", "it"], [], []]
+    assert [*map(tokens_of, ["who is it", ""])] == [("who", "is", "it"), ()]
 
 
 @settings(max_examples=150, deadline=None)

@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -26,7 +25,7 @@ from ..columns.numbers import EXACT_BELOW, quantise
 from ..columns.ragged import expand_ranges, slabs, starts_of
 from ..frames import PostingIndex, posting_keys
 from ..kernels.compiled import in_threads, kernels
-from ..text.text_analysis import query_tokens
+from ..text.text_analysis import tokens_of
 from .bm25 import Bm25
 from .recall_entries import Entries, TermWeights, Weighed
 from .recall_scope import CELLS, Bool, Float, Int, ScopeGroup
@@ -69,7 +68,7 @@ class KeyRows:
         ends, places = starts_of(self.counts(every)), self.places(every)  # the lists may be those of the whole scope
         rows, first, last = [self.row[places]], ends[:-1].copy(), ends[1:].copy()
         for at, literal in literals.items():
-            words = posting_keys("text", query_tokens(pa.array([literal])).flatten().unique().to_pylist())
+            words = posting_keys("text", [*dict.fromkeys(tokens_of(literal))])
             with_words = KeyRows(*scope.look_up(postings, words))
             row, count = np.unique(with_words.row[with_words.places(np.arange(len(words)))], return_counts=True)
             row = row[count == len(words)]

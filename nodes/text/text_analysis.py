@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..columns.keys import flat
 from ..columns.ragged import Ragged, distinct, starts_of
 
-__all__ = ["ANALYZERS", "TEXT_COLUMNS", "analyzer_for", "index_text", "query_tokens", "terms_by_kind", "terms_in", "terms_of_run",
+__all__ = ["ANALYZERS", "TEXT_COLUMNS", "analyzer_for", "index_text", "terms_by_kind", "terms_in", "terms_of_run",
            "tokens_of"]  # fmt: skip
 
 STOPWORDS = frozenset(
@@ -71,14 +71,11 @@ def analyzer_for(evidence_kind: str | None) -> str:
     return "code/1" if evidence_kind in _CODE_KINDS else "prose/1"
 
 
-def query_tokens(texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
-    """The terms of each question: stopwords dropped unless there is nothing else, compounds whole and in parts."""
-    return pa.array([tokens_of(text or "") for text in texts.to_pylist()], pa.list_(pa.string()))
-
-
 @lru_cache(maxsize=1024)
 def tokens_of(question: str) -> tuple[str, ...]:
-    """`query_tokens` of one text; a plan repeats it for several kinds of evidence."""
+    """The terms of a question: stopwords dropped unless there is nothing else, compounds whole and in parts. A plan repeats it
+    for several kinds of evidence.
+    """
     return tuple(terms_in(question)) or tuple(terms_in(question, "code/1"))
 
 
