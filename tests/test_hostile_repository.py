@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,16 +90,40 @@ def plain_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("flags", [[], ["--history"]], ids=str)
-def test_nothing_of_a_work_tree_elsewhere_is_read(plain: Path, tmp_path, capsys, flags):
+def test_a_work_tree_elsewhere_is_refused_and_nothing_of_it_is_read(plain: Path, tmp_path, capsys):
     (tmp_path / "outside").mkdir()
-    for name in ("private.py", "a.py"):
-        (tmp_path / "outside" / name).write_text("OUTSIDE = 1\n")
+    (tmp_path / "outside" / "private.py").write_text("OUTSIDE = 1\n")
     git(plain, "config", "core.worktree", str(tmp_path / "outside"))
-    code, out, err = run(*INDEX, ".", *flags, "--json", capsys=capsys)
-    assert (code, "private.py" in out + err) == (0, False)
-    status = run("ask", "OUTSIDE", "--project", "p", "--corpus", "../corpus", "--runs", "../runs", capsys=capsys)
-    assert "OUTSIDE = 1" not in status[1]
+    code, out, err = run(*INDEX, ".", "--history", capsys=capsys)
+    assert (code, "core.worktree" in err) == (2, True)
+    code, out, err = run(*INDEX, ".", capsys=capsys)
+    assert (code, "core.worktree" in err, "private.py" in out + err) == (2, True, False)
+
+
+def pointed(plain: Path, private: Path) -> None:
+    shutil.rmtree(plain / ".git")
+    (plain / ".git").write_text(f"gitdir: {private / '.git'}\n")
+
+
+def linked(plain: Path, private: Path) -> None:
+    shutil.rmtree(plain / ".git")
+    (plain / ".git").symlink_to(private / ".git")
+
+
+def shared(plain: Path, private: Path) -> None:
+    (plain / ".git" / "commondir").write_text(f"{private / '.git'}\n")
+
+
+@pytest.mark.parametrize("way", [pointed, linked, shared])
+def test_a_repository_elsewhere_is_not_read(plain: Path, tmp_path, capsys, way):
+    private = tmp_path / "private"
+    shutil.copytree(plain, private)
+    (private / "own.py").write_text("OUTSIDE = 1\n")
+    git(private, "add", "--all")
+    git(private, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=own")
+    way(plain, private)
+    code, out, err = run(*INDEX, ".", "--history", capsys=capsys)
+    assert (code, "Expected the repository of the folder" in err, "OUTSIDE" in out + err) == (2, True, False)
 
 
 def test_a_linked_work_tree_and_a_submodule_are_read(plain: Path, tmp_path, capsys):

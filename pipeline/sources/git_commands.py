@@ -2,7 +2,7 @@
 
 Gives: `Git` (one repository), `Commit`, `Change`, `work_tree_root`. `Git._started` is the only place that starts git: it
 runs the plumbing commands of `_PLUMBING` with `_OFF` and `_environment`, so that nothing that the repository configures
-is executed and no remote is contacted. The work tree is the folder that contains `.git`, whatever `core.worktree` names.
+is executed and no remote is contacted. The work tree is the folder that contains `.git`; `core.worktree` may not name another.
 
 Note: commit times may repeat and go backwards. `Commit.time` is `max(committer time, previous time + 1 microsecond)`,
 so that every commit of the line has its own `as_of`.
@@ -75,7 +75,7 @@ class Git:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """
         Raises:
-            InputError: there is no git repository, or no git.
+            InputError: there is no git repository, or no git, or the work tree is elsewhere.
         """
         self.path = Path(path)
         if not self.path.is_dir():
@@ -90,15 +90,46 @@ class Git:
                 f"Expected a git repository, got a folder without one - at {path}",
                 hint="index a folder without git without `--history`.",
             )
-        self.folder = here
+        self.root: Path | None = None
+        self.folder = self.repository = here
         self.below = b"" if root is None or root == here else os.fsencode(here.relative_to(root)) + b"/"
         self._options = ["-C", str(root or here), *((f"--git-dir={here}",) if bare else ())]
         # git finds a work tree's repository itself, so that it checks the owner
-        is_bare, common, _ = self.run("rev-parse", "--is-bare-repository", "--git-common-dir").split(b"\n")
-        self.repository = ((root or here) / os.fsdecode(common)).resolve()
-        self.root = root if is_bare == b"false" else None
+        asked = ("--show-cdup", "--is-bare-repository", "--absolute-git-dir", "--git-common-dir")
+        *kind, own, common, _ = self.run("rev-parse", *asked).split(b"\n")
+        if kind not in ([b"", b"false"], [b"true"]):
+            raise InputError(
+                f"Expected a work tree in the folder of .git, got one elsewhere - at {root or here}",
+                hint="see `core.worktree` in the configuration of the repository.",
+            )
+        if not self._is_of(root or here, own, common):
+            raise InputError(
+                f"Expected the repository of the folder, got one elsewhere - at {root or here}",
+                hint="a linked work tree or a submodule is one that its repository names, too; see `git worktree repair`.",
+            )
         if root is not None:
+            self.root = root if kind[-1] == b"false" else None
             self._options += [f"--git-dir={root / '.git'}", *([f"--work-tree={root}"] if self.root else [])]
+
+    def _is_of(self, folder: Path, *folders: bytes) -> bool:
+        """Whether the repository lies in the folder, or names the folder itself as a linked work tree or a submodule: a
+        `.git` file, a link or `commondir` alone could name any repository of this user. `folders` are its own and the one
+        that it shares with its work trees, as git names them.
+        """
+        own, common = ((folder / os.fsdecode(path)).resolve() for path in folders)
+        self.repository = common
+        if own.is_relative_to(folder) and common.is_relative_to(folder):
+            return True
+        with suppress(OSError, ValueError):
+            if own.is_relative_to(common / "worktrees"):
+                return Path(os.fsdecode((own / "gitdir").read_bytes().strip())).resolve() == folder / ".git"
+        given, self._options = (
+            self._options,
+            ["-C", "/", f"--git-dir={own}"],
+        )  # its work tree is then that of `core.worktree`
+        named = self.run("rev-parse", "--show-toplevel")
+        self._options = given
+        return own == common and Path(os.fsdecode(named.rstrip(b"\n"))).resolve() == folder
 
     def source_id(self, name: str | None) -> str:
         """`git:<name>`; by default the name of the folder that is read, or of the bare repository without `.git`."""
