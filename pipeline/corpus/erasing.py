@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.keys import among, truth
 from ..storage.chain import Line
-from ..storage.durable import entries, exists, remove_leftovers, remove_tree, sync_path
+from ..storage.durable import entries, remove_leftovers, remove_tree, sync_path
 from ..storage.places import ObjectPlace, Place
 from .commits import FILE, without_sources
 from .generation import Generation
-from .manifest import CACHE, manifest_of, needs, new_name, number_of, stored
+from .manifest import CACHE, manifest_of, needs, number_of, stored
 from .next_generation import NO_ROWS, Next, Revision
 from .packs import Pack
 from .stored import StoredRows
-from .tombstones import FOLDER, Receipt, write_erased
+from .tombstones import Receipt, erased_in, tombstones
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
 
@@ -96,16 +96,8 @@ class Stored:
 
     @property
     def any(self) -> bool:
-        """Whether anything is selected, or was erased by the same selection, or an erasure was interrupted."""
-        return bool(self.chosen.num_rows or self.histories or self._receipts or self._interrupted)
-
-    @property
-    def _interrupted(self) -> bool:
-        """Whether a pack from before the last erasure stays that no generation since needs."""
-        path, erased_at = self.base.path, self.base.manifest.erased_at
-        before = {each.name for each in entries(path / "packs") if (number_of(each.name) or erased_at) < erased_at}
-        since = [line for line in stored(path, self.base.chain) if line.number >= erased_at]
-        return not before <= needs(path, since).keys()
+        """Whether anything is selected, or was erased by the same selection."""
+        return bool(self.chosen.num_rows or self.histories or self._receipts)
 
     @cached_property
     def chosen(self) -> pa.Table:
@@ -117,7 +109,7 @@ class Stored:
         """The ids of the selected rows, including those of earlier erasures of the same selection, which may have been
         interrupted, or are repeated for another folder of runs.
         """
-        before = (each.evidence_ids(self.base.path) for each in self._receipts)
+        before = (erased_in(self.base.packs[each.pack], "evidence_id") for each in self._receipts)
         return set[str](self.chosen["evidence_id"].to_pylist()).union(*before)
 
     @property
@@ -158,12 +150,10 @@ def erased(found: Stored, now: datetime, reason: str) -> Generation:
         base.packs[name].expect_whole()
     with suppress(FileNotFoundError):
         remove_tree(base.path / CACHE)
-    receipts, chosen = None, set(found.chosen["evidence_id"].to_pylist())
+    erasure, chosen = None, set(found.chosen["evidence_id"].to_pylist())
     if found.histories or chosen:
-        file = f"{new_name(base.manifest.number + 1)}.arrow"
-        sha256 = write_erased(base.path, file, found.chosen)
-        receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen), file, sha256)
-        receipts = [*base.manifest.receipts, receipt]
+        receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen))
+        erasure = receipt, tombstones(found.chosen)
     old = StoredRows.of(base, [segment for segment in base.segments() if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
@@ -173,7 +163,7 @@ def erased(found: Stored, now: datetime, reason: str) -> Generation:
         project: without_sources(base.commits(project), {source for owner, source in histories if owner == project})
         for project in projects
     }
-    next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, receipts=receipts)
+    next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, erasure=erasure)
     return next_.write(old.imported(NO_ROWS), now, added=-lost)
 
 
@@ -193,7 +183,6 @@ def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
     kept = [line for line in stored(path, base.chain) if line not in gone]
     used = {manifest_of(path, line).name for line in kept} | set(needs(path, kept))
     used |= set(base.manifest.packs)  # another writer may build on them, and have removed this generation by now
-    used |= {receipt.file for receipt in base.manifest.receipts}
 
     def unused(folder: str) -> list[Place]:
         return [
@@ -202,7 +191,7 @@ def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
             if (of := number_of(each.name)) is not None and of <= number and each.name not in used
         ]
 
-    manifests, packs, receipts = unused("generations"), unused("packs"), unused(FOLDER)
+    manifests, packs = unused("generations"), unused("packs")
     sizes = list[int]()
     for file in (each for folder in packs for each in entries(folder)):
         with suppress(FileNotFoundError):  # another writer removes them, too
@@ -213,9 +202,7 @@ def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
     for folder in packs:
         with suppress(FileNotFoundError):
             remove_tree(folder)
-    for file in receipts:
-        file.unlink(missing_ok=True)
-    for folder in (path, path / "generations", path / "packs", *([path / FOLDER] if exists(path / FOLDER) else [])):
+    for folder in (path, path / "generations", path / "packs"):
         remove_leftovers(folder)
         sync_path(folder)
     return {"generations": len(gone), "packs": len(packs), "files": len(sizes), "bytes": sum(sizes)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import PostingIndex, RowIndex, VectorIndex
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
 from .deltas import Deltas, applied, described
-from .packs import Pack, PackSegment
+from .packs import Pack, PackSegment, side_by_side
 from .parts import STORED_EVIDENCE, shifted, with_rows
 
 
@@ -79,7 +79,10 @@ def corpus_frame(
 
 def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
     """`STORED_EVIDENCE` of these segments with all changes, one after the other."""
-    slices = [packs[run.pack].table("evidence.arrow").slice(run.row_start, run.size) for run in _runs(segments)]
+    slices = [
+        packs[first.pack].table("evidence.arrow").slice(first.row_start, last.row_end - first.row_start)
+        for first, last in _ends(segments)
+    ]
     stored = pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
     descriptions, rows = _placed(descriptions, segments)
     return described(stored, rows, descriptions)
@@ -88,10 +91,10 @@ def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], 
 def stored_placements(segments: Sequence[PackSegment], packs: Mapping[str, Pack], changes: pa.Table) -> pa.Table:
     """PLACEMENTS of these segments with all changes; rows are numbered across the segments."""
     slices, row = [PLACEMENTS.empty()], 0
-    for run in _runs(segments):
-        start, count = run.placement_start, run.placement_end - run.placement_start
-        slices.append(shifted(packs[run.pack].table("placements.arrow").slice(start, count), row - run.row_start))
-        row += run.size
+    for first, last in _ends(segments):
+        start, count = first.placement_start, last.placement_end - first.placement_start
+        slices.append(shifted(packs[first.pack].table("placements.arrow").slice(start, count), row - first.row_start))
+        row += last.row_end - first.row_start
     changes, rows = _placed(changes, segments)
     return applied(pa.concat_tables(slices), with_rows(changes, rows))
 
@@ -104,15 +107,6 @@ def _placed(amended: pa.Table, segments: Sequence[PackSegment]) -> tuple[pa.Tabl
     return amended, amended["row"].to_numpy() + starts[at]
 
 
-def _runs(segments: Sequence[PackSegment]) -> Iterator[PackSegment]:
-    """Merge adjacent ranges of the same pack."""
-    run: PackSegment | None = None
-    for segment in segments:
-        if run and run.pack == segment.pack and run.row_end == segment.row_start:
-            run = run._replace(row_end=segment.row_end, placement_end=segment.placement_end)
-            continue
-        if run:
-            yield run
-        run = segment
-    if run:
-        yield run
+def _ends(segments: Sequence[PackSegment]) -> list[tuple[PackSegment, PackSegment]]:
+    """The first and the last of the segments that lie side by side."""
+    return [(segments[run.start], segments[run.stop - 1]) for run in side_by_side(segments, range(len(segments)))]

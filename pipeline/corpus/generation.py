@@ -43,6 +43,11 @@ class Generation:
         return Deltas() if pack is None else Deltas.of(self.packs[pack])
 
     @property
+    def erased(self) -> list[Pack]:
+        """The pack of each erasure, see `tombstones.py`."""
+        return [self.packs[receipt.pack] for receipt in self.manifest.receipts]
+
+    @property
     def all_commits(self) -> pa.Table:
         """COMMITS of all projects; empty if no history was imported."""
         pack = self.manifest.commits

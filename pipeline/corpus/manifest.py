@@ -4,7 +4,6 @@
                                     manifest; the last line is the current generation
     generations/<n>-<digest>.json   the manifest that line n names
     packs/<n>-<random>/             what the publication of line n wrote, see `packs.py`
-    erased/<n>-<random>.arrow       ids and keys of erased rows, see `tombstones.py`
     cache/                          what was read before, see `sources/document_reader.py`
 
 A generation's id is a digest of its content: rows, placements, commit tables, which rows are encoded, encoder profile,
@@ -47,7 +46,7 @@ __all__ = [
 
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 _AS_THEY_ARE = (
@@ -99,7 +98,7 @@ class Manifest:
     @property
     def erased_at(self) -> int:
         """The number of the line of the last erasure; 0 if there was none."""
-        return (number_of(self.receipts[-1].file) or 0) if self.receipts else 0
+        return (number_of(self.receipts[-1].pack) or 0) if self.receipts else 0
 
     @property
     def head(self) -> str:

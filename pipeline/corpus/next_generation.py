@@ -7,7 +7,7 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,10 +27,10 @@ from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
 from .manifest import new_name
-from .packs import Entry, Pack, write_pack, write_tables
+from .packs import Entry, Pack, side_by_side, write_pack, write_tables
 from .parts import Part, with_rows
 from .stored import StoredRows
-from .tombstones import Receipt
+from .tombstones import ERASED, Receipt
 from .vectors import OnEncoded, vectors_of
 
 __all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
@@ -80,8 +80,8 @@ class Next:
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     """The commit tables that change, by project."""
     on_encoded: OnEncoded = lambda done, total: None
-    receipts: Sequence[Receipt] | None = None
-    """The receipts of all erasures, if they differ from `base`."""
+    erasure: tuple[Receipt, pa.Table] | None = None
+    """The receipt of an erasure, and the `tombstones` of its rows."""
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and line; `base` if there is nothing to write.
@@ -93,7 +93,7 @@ class Next:
             StoreError: a pack that is partly rewritten is damaged; nothing is written.
         """
         base = self.base
-        if not fresh.evidence.num_rows and self.revision.empty and not self.commits and self.receipts is None:
+        if not fresh.evidence.num_rows and self.revision.empty and not self.commits and self.erasure is None:
             return base
         self._expect_whole()
         packs = dict(base.packs)
@@ -122,7 +122,11 @@ class Next:
             table = commits_with(base.all_commits, self.commits)
             commits = self._new_pack(packs, write_tables, {FILE: table}) if table.num_rows else None
         changes = self._deltas(packs)
-        used = {changes, commits}
+        receipts = [*manifest.receipts]
+        if self.erasure is not None:
+            receipt, tombstones = self.erasure
+            receipts.append(replace(receipt, pack=self._new_pack(packs, write_tables, {ERASED: tombstones})))
+        used = {changes, commits, *(receipt.pack for receipt in receipts)}
         used |= {name for name, pack in packs.items() if len(pack.sizes) > len(gone.get(name, ()))}
         used = {name: pack for name, pack in packs.items() if name in used}
         manifest = replace(
@@ -136,7 +140,7 @@ class Next:
             changes=changes,
             commits=commits,
             redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
-            receipts=manifest.receipts if self.receipts is None else self.receipts,
+            receipts=receipts,
         )
         return replace(base, manifest=manifest.publish(base.path, base.chain), packs=used)
 
@@ -231,7 +235,7 @@ class Next:
             yield part, part.content()
         old, keep = self._after, np.ones(self.old.evidence.num_rows, dtype=bool)
         keep[self.revision.dropped] = False
-        for run in old.runs_of(sorted(self.revision.again)):
+        for run in side_by_side(old.segments, sorted(self.revision.again)):
             part, kept = old.part(run), keep[old.starts[run.start] : old.starts[run.stop]]
             yield part if kept.all() else part.kept(kept), MultisetHash.of()
 

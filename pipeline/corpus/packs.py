@@ -10,6 +10,7 @@ rows.
                changes.arrow      if placements of other packs' rows ended or came back, see `deltas.py`
                descriptions.arrow if other packs' rows are described again, see `deltas.py`
                commits.arrow      when the commits of histories were recorded, see `commits.py`
+               erased.arrow       ids and keys of erased rows, see `tombstones.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication
 share its files, and small packs are merged, see `publishing.py`.
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,9 +210,11 @@ def _read(file: Place) -> pa.Buffer:
         if isinstance(file, Path):
             with pa.memory_map(str(file)) as source:
                 return source.read_buffer()
-        return pa.py_buffer(file.read_bytes())
+        return pa.py_buffer(read_whole(file))
     except FileNotFoundError as error:
         raise _no_pack(file) from error
+    except StoreError:  # the store does not answer
+        raise
     except (OSError, pa.ArrowInvalid) as error:
         got = getattr(error, "strerror", None) or "a damaged one"
         raise StoreError(f"Expected to map a pack, got {got} - at {file}", hint=_DAMAGED) from error
@@ -248,6 +251,21 @@ def in_use(
     replaced = {pack: set(places) for pack, places in gone.items()}
     found = [one for one in map(PackSegment._make, rows) if one.place not in replaced.get(one.pack, ())]
     return sorted(found, key=lambda one: (one.owner, one.encoded, one.segment_id))
+
+
+def side_by_side(segments: Sequence[PackSegment], some: Iterable[int]) -> Iterator[range]:
+    """Some of these segments, by position, ascending, in ranges of those that follow each other in one pack."""
+    run = range(0)
+    for at in some:
+        one, before = segments[at], segments[at - 1]
+        if run and run.stop == at and (before.pack, before.row_end) == (one.pack, one.row_start):
+            run = range(run.start, at + 1)
+            continue
+        if run:
+            yield run
+        run = range(at, at + 1)
+    if run:
+        yield run
 
 
 def write_pack(folder: Place, part: Part) -> Entry:

@@ -215,7 +215,7 @@ class Corpus:
             raise InputError.expected("the project of the commits", None, "project")
 
         def change(base: Generation) -> tuple[tuple[PublishReport, pa.Array], Generation]:
-            new, erased = kept_out(self.path, base.manifest.receipts, incoming(rows, now, _family(base, rows)))
+            new, erased = kept_out(base.erased, incoming(rows, now, _family(base, rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
             report, after = published(
                 base,
@@ -297,7 +297,7 @@ class Corpus:
 
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Remove rows permanently, with all generations before; returns their ids and the number of removed generations.
-        Where nothing is left to remove, later generations stay.
+        Where nothing is left to remove, later generations stay, and what an interrupted erasure left goes.
 
         Raises:
             BusyError: another writer held the lock for ten seconds.
@@ -306,9 +306,7 @@ class Corpus:
 
         def change(base: Generation) -> tuple[tuple[set[str], int], Generation]:
             found = Stored(base, selection)
-            if not found.any:
-                return (set(), 0), base
-            after = erased(found, now, reason)
+            after = erased(found, now, reason) if found.any else base
             before = [line for line in stored(self.path, after.chain) if line.number < after.manifest.erased_at]
             return (found.ids, forget(after, before)["generations"]), after
 

@@ -102,20 +102,6 @@ class StoredRows:
         """The segment of each row, by position."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
-    def runs_of(self, segments: Collection[int]) -> Iterator[range]:
-        """These segments, ascending, in ranges of segments that are adjacent in one pack."""
-        run = range(0)
-        for at in segments:
-            one, before = self.segments[at], self.segments[at - 1]
-            if run and run.stop == at and (before.pack, before.row_end) == (one.pack, one.row_start):
-                run = range(run.start, at + 1)
-                continue
-            if run:
-                yield run
-            run = range(at, at + 1)
-        if run:
-            yield run
-
     def part(self, run: range) -> Part:
         """Adjacent segments to be rewritten with others."""
         segments = self.segments[run.start : run.stop]

@@ -88,7 +88,7 @@ def erase(
         questions = bool(user or project)
     asked = RequestSelection(settings.principal, audited, found.held, user, project, source, tuple(evidence), questions)
     generations = 0
-    if stored and not dry_run:
+    if not dry_run:
         # Includes ids of interrupted erasures, which are not counted here.
         ids, generations = corpus.erase(selection, now=datetime.now(UTC), reason=reason)
     # Opened after the receipt was written: later writers check receipts first.
