@@ -31,14 +31,19 @@ def turn(text: str, hours: float, **columns: Any) -> Row:
     return said | {"origin_class": "session-event", "source_id": "chat:1", "section": str(hours)} | columns
 
 
-def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tuple[str, int], tuple[float, ...]]:
-    """The scores of every admissible row, by request and row."""
+def scored(
+    world: dict[str, Any], requests: Sequence[Row] = REQUESTS, first: int = 0
+) -> dict[tuple[str, int], tuple[float, ...]]:
+    """The scores of every admissible row from the first on, by request and row."""
     out: dict[str, Any] = line(world, requests, "recall_tables", "lexical_recall", plan=PLAN)
     tables = out["recall_tables"]
     named = tables.contracts["request_id"].to_pylist()
     by_id = {request["request_id"]: request for request in requests}
     pairs = [
-        (r, row) for r, name in enumerate(named) for row in range(len(world["rows"])) if passes(world, by_id[name], row)
+        (r, row)
+        for r, name in enumerate(named)
+        for row in range(first, len(world["rows"]))
+        if passes(world, by_id[name], row)
     ]
     request, row = np.array(pairs).T
     found = turn_scores.turn_scores(
@@ -68,6 +73,12 @@ ANSWERS: dict[str, tuple[list[Row], float]] = {
     "a turn between that is recorded later": ([turn("well", 1.2, recorded_time=day(29)), turn("bob", 1.5)], 1),
     "at one time by line": ([turn("well", 1, line_start=3), turn("bob", 1, line_start=2)], 1),
 }
+
+
+def test_a_question_counts_whichever_segment_it_stands_in() -> None:
+    world = frame([ASKED, turn("bob", 1.5, project="later", owner_project="shop")])
+    asked = [REQUESTS[0] | {"projects": ("shop", "later")}]
+    assert scored(world, asked, first=1)["a", 1] == scored(world, asked)["a", 1] != (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("case", ANSWERS)

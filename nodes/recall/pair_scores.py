@@ -91,12 +91,15 @@ class Terms:
 
 
 def weighed_texts(
-    pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex
+    pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex, *others: Int
 ) -> Iterator[tuple[slice, Terms]]:
-    """For each request and each of its distinct query texts: some of the request's pairs, and the terms of the text."""
+    """For each request and each of its distinct query texts: some of the request's pairs, and the terms of the text. `others`
+    are rows whose terms are read besides; they may be of other segments.
+    """
     if not len(pairs.row) or not len(weights.sub):
         return
-    segments, width = np.unique(segments_of(pairs.row, postings.row_starts)), len(tables.row_index.id_rank)
+    rows, width = np.concatenate([pairs.row, *others]), len(tables.row_index.id_rank)
+    segments = np.unique(segments_of(rows, postings.row_starts))
 
     def look_up() -> tuple[Int, NDArray[np.int32]]:
         found = postings.lookup(weights.keys, segments)

@@ -130,7 +130,7 @@ def _around(
     length, near = tables.row_index.length, np.array(NEAR)[:, None]
     size = _WHOLE + (near * there).sum(axis=0)
     long = _WHOLE * length[pairs.row] + (near * np.where(there, length[adjacent], 0)).sum(axis=0)
-    for own, terms in weighed_texts(pairs, weights, tables, postings):
+    for own, terms in weighed_texts(pairs, weights, tables, postings, adjacent[there]):
         row, around = pairs.row[own], adjacent[:, own]
         alone, nearby = terms.times(row), terms.times(around.reshape(-1)).reshape(-1, *around.shape)
         together = (_WHOLE * alone + (near * nearby).sum(axis=1)) / _WHOLE
