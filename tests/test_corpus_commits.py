@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from corpus_rows import SOURCE, day, history, import_rows
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from stored_corpus import written_again
 
 OTHER = "git:other"
 NONE = import_rows().slice(0, 0)
@@ -29,7 +30,7 @@ def test_a_later_generation_keeps_the_commits(corpus: Corpus):
     corpus.append(import_rows({"text": "two"}), now=day(4))
     corpus.publish(NONE, commits={OTHER: history(3)}, project="shop", now=day(4))
     corpus.publish(NONE, commits={OTHER: history(9)}, project="pay", now=day(4))
-    corpus.merge(now=day(5))
+    written_again(corpus, day(5))
     corpus.gc(keep=1)
     opened = Corpus.open(corpus.path)
     expected = [(OTHER, "2025-01-04"), (SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]
@@ -84,7 +85,7 @@ def shared(tmp_path: Path) -> Corpus:
 @pytest.mark.parametrize("read_again", [False, True])
 def test_commits_that_are_erased_leave_those_of_other_projects(shared: Corpus, read_again: bool):
     """Also if the project was read again, and its former commits are in an earlier generation."""
-    shared.merge(now=day(4))
+    written_again(shared, day(4))
     (sha,) = [row["version"].encode() for row in shared.commits("p07").to_pylist() if row["source_id"] == SOURCE]
     if read_again:
         shared.publish(NONE, commits={SOURCE: history(300)}, project="p07", now=day(5))

@@ -16,7 +16,7 @@ from failing_store import FailingStore, PausedStore
 from power_cut import each_cut
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, publishing
 from scoped_retrieval.pipeline.storage.places import Place
-from stored_corpus import generations, heads
+from stored_corpus import generations, heads, written_again
 
 FULL = os.environ.get("TEST_PROFILE") == "full"
 NAMES = ("bank", "mill", "pier")
@@ -55,7 +55,7 @@ def erase(corpus: Corpus) -> None:
 ACTIONS: dict[str, Callable[[Corpus], object]] = {
     "publish": publish,
     "return to earlier content": lambda corpus: corpus.append(import_rows({"text": "more"}), now=day(2)),
-    "merge": lambda corpus: corpus.merge(now=day(2)),
+    "merge": lambda corpus: written_again(corpus, day(2)),
     "gc": lambda corpus: corpus.gc(keep=1),
     "erase": erase,
 }
@@ -113,7 +113,7 @@ def test_a_writer_that_ends_at_any_step_leaves_the_state_before_or_after(
 TURNS: dict[str, Callable[[Corpus], object]] = {
     "publish": lambda corpus: corpus.append(import_rows({"text": "theirs", "path": "t.md"}), now=day(3)),
     "the same": lambda corpus: corpus.append(import_rows({"text": "mine", "path": "m.md"}), now=day(2)),
-    "merge": lambda corpus: corpus.merge(now=day(3)),
+    "merge": lambda corpus: written_again(corpus, day(3)),
     "gc": lambda corpus: corpus.gc(keep=1),
     "erase": lambda corpus: corpus.erase(Selection("bo", frozenset({"bank"}), project="bank"), now=day(3)),
 }

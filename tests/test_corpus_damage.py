@@ -12,7 +12,7 @@ import pytest
 from corpus_rows import SOURCE, HashEncoder, content, day, import_rows
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from stored_corpus import manifest_at
+from stored_corpus import manifest_at, written_again
 
 
 def flip(file: Path) -> None:
@@ -70,7 +70,7 @@ def tell(corpus: Corpus, *rows: dict[str, Any], **how: Any) -> None:
 SECOND = {"text": "second", "path": "b.md"}
 LATER = {"text": "later", "path": "c.md"}
 WRITERS: dict[str, Callable[[Corpus], object]] = {
-    "merge": lambda corpus: corpus.merge(now=day(3)),
+    "merge": lambda corpus: written_again(corpus, day(3)),
     "a row described anew": lambda corpus: tell(corpus, SECOND | {"title": "Other"}),
     "a row told more of": lambda corpus: tell(corpus, SECOND | {"importance": 0.5}),
     "a row in another place": lambda corpus: tell(corpus, SECOND | {"line_start": 7}),
@@ -96,7 +96,7 @@ def test_each_file_of_a_pack_is_held_against_what_was_written(tmp_path: Path, na
     expect_refused(corpus, damaged, WRITERS["merge"])
     expect_refused(corpus, damaged, WRITERS["an erasure"])
     damaged.write_bytes(whole)  # put back from a copy
-    corpus.merge(now=day(4))
+    written_again(corpus, day(4))
     corpus.erase(selection(corpus, "second"), now=day(5))
     assert Corpus.open(tmp_path).verify() == []
 
@@ -127,7 +127,7 @@ def test_a_damaged_pack_of_an_older_generation_goes_with_it(tmp_path: Path) -> N
     corpus = told(tmp_path)
     damaged = file_with(tmp_path, b"timeout")
     tell(corpus, {"text": "another", "path": "e.md"})
-    corpus.merge(now=day(3))
+    written_again(corpus, day(3))
     damaged.write_bytes(damaged.read_bytes().replace(b"timeout", b"timeXXX"))
     corpus.erase(selection(corpus, "second"), now=day(4))
     assert Corpus.open(tmp_path).verify() == []

@@ -13,7 +13,7 @@ from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.storage.places import Place
-from stored_corpus import generations, manifest_at
+from stored_corpus import generations, manifest_at, written_again
 
 TOO_MANY = "^Too many open files: "
 DENIED = PermissionError(13, "Permission denied")
@@ -47,7 +47,7 @@ def three_generations(path: Place) -> tuple[Corpus, list[str]]:
     corpus = Corpus.create(path)
     corpus.publish(import_rows({"text": "one"}), now=day(1))
     corpus.publish(import_rows({"text": "two", "path": "b.md"}), now=day(2))
-    corpus.merge(now=day(3))
+    written_again(corpus, day(3))
     corpus.publish(import_rows({"text": "three", "path": "c.md"}), now=day(4))
     return corpus, generations(path)
 

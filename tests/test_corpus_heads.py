@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
-from stored_corpus import heads, manifest_at, repin, reseal
+from stored_corpus import heads, manifest_at, repin, reseal, written_again
 
 
 def published(path: Path) -> Corpus:
@@ -59,7 +59,7 @@ def test_the_manifest_of_an_older_generation_is_verified(tmp_path: Path) -> None
 
 def test_every_publication_is_a_line_and_the_last_one_is_current(tmp_path: Path) -> None:
     corpus = published(tmp_path)
-    corpus.merge(now=day(5))
+    written_again(corpus, day(5))
     found = heads(tmp_path)
     assert [line.number for line in found] == [1, 2, 3, 4, 5]
     assert found[-1].body["generation"] == corpus.generation
@@ -85,7 +85,7 @@ def test_an_earlier_head_is_an_anchor_for_good(tmp_path: Path) -> None:
     corpus = published(tmp_path)
     anchor = corpus.head
     corpus.append(import_rows({"text": "four"}), now=day(9))
-    corpus.merge(now=day(9))
+    written_again(corpus, day(9))
     corpus.gc(keep=1)
     selection = Selection("ana", frozenset({"shop"}), evidence=(corpus.frame().evidence["evidence_id"][0].as_py(),))
     corpus.erase(selection, now=day(10))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from corpus_rows import HashEncoder, content, day, import_rows
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from stored_corpus import written_again
 
 
 def one_by_one(folder: Path, owners: int) -> Corpus:
@@ -23,7 +24,7 @@ def one_by_one(folder: Path, owners: int) -> Corpus:
 
 def test_what_is_erased_of_a_shared_pack_leaves_the_other_owners_whole(tmp_path: Path) -> None:
     corpus = one_by_one(tmp_path, 12)
-    corpus.merge(now=day(3))
+    written_again(corpus, day(3))
     corpus.append(
         import_rows({"text": "note 4", "owner_project": "p4", "owner_user": "u04", "zone": "public"}), now=day(3)
     )

@@ -17,7 +17,7 @@ from scoped_retrieval.nodes.frames import key_hashes
 from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, next_generation, publishing
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 from scoped_retrieval.pipeline.storage import chain
-from stored_corpus import repin
+from stored_corpus import repin, written_again
 
 
 def all_postings(frame: CorpusFrame) -> dict[str, list[tuple[str, int]]]:
@@ -98,7 +98,7 @@ def test_what_is_stored_does_not_depend_on_how_it_was_cut(
     before, postings = content(one.frame()), all_postings(one.frame())
     generation = one.generation
     for corpus in corpora:
-        corpus.merge(now=day(20))
+        written_again(corpus, day(20))
         assert corpus.generation == generation
         assert (content(corpus.frame()), all_postings(corpus.frame())) == (before, postings)
         owners = {(s["owner_project"], s["owner_user"]) for s in corpus.frame().segments.to_pylist()}
@@ -128,7 +128,7 @@ def test_a_reader_keeps_the_generation_it_opened(tmp_path: Path) -> None:
     writer.publish(import_rows({"text": "old"}), now=day(1))
     reader, generation = Corpus.open(tmp_path), writer.generation
     writer.publish(import_rows({"text": "new"}), complete_sources={SOURCE}, now=day(2))
-    writer.merge(now=day(2))
+    written_again(writer, day(2))
     writer.gc(keep=1)
     assert reader.frame().evidence["text"].to_pylist() == ["old"]
     assert reader.frame().placements["superseded_at"].to_pylist() == [None]
@@ -141,7 +141,7 @@ def test_a_pinned_generation_stays_and_cannot_be_written_to(tmp_path: Path) -> N
     corpus.publish(import_rows({"text": "old"}), now=day(1))
     generation = corpus.generation
     corpus.publish(import_rows({"text": "new"}), now=day(2))
-    corpus.merge(now=day(2))
+    written_again(corpus, day(2))
     pinned = Corpus.open(tmp_path, generation)
     assert (pinned.generation, pinned.frame().evidence["text"].to_pylist()) == (generation, ["old"])
     with pytest.raises(StoreError, match="Expected the current generation, got pinned"):

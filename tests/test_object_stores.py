@@ -16,6 +16,7 @@ from scoped_retrieval.pipeline.runs import Runs, erase_evidence, replay, verify
 from scoped_retrieval.pipeline.storage.durable import copy_tree
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, Place, place_of
 from small_corpus import NOON, Story, row
+from stored_corpus import written_again
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
 
@@ -85,7 +86,7 @@ def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(prefix: Objec
     assert corpora[0].info()["generations"] == corpora[1].info()["generations"]
     copy_tree(there.folder / "corpus", tmp_path / "copied")
     assert files_of(tmp_path / "copied") == files_of(here.folder / "corpus")
-    for step in (lambda corpus: corpus.merge(now=NOON), lambda corpus: corpus.gc(1)):
+    for step in (lambda corpus: written_again(corpus, NOON), lambda corpus: corpus.gc(1)):
         assert step(corpora[0]) == step(corpora[1])
         assert files_of(there.folder / "corpus") == files_of(here.folder / "corpus")
     assert corpora[0].frame().evidence.equals(corpora[1].frame().evidence)

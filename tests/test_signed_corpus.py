@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.storage.signing import Signer
-from stored_corpus import manifest_at, repin
+from stored_corpus import manifest_at, repin, written_again
 
 serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization", reason="needs the extra `sign`")
 from signing_keys import keys  # noqa: E402  # only with the extra
@@ -58,7 +58,7 @@ def test_a_writer_without_the_key_writes_nothing(signed: tuple[Path, Signer], tm
     writer = Corpus.open(path, signer=replace(signer, signing_key=keys(tmp_path, key)[0] if key else None))
     for act in (
         lambda: add(writer, "three"),
-        lambda: writer.merge(now=day(3)),
+        lambda: written_again(writer, day(3)),
         lambda: writer.gc(),
         lambda: writer.erase(Selection("ann", frozenset({"shop"}), source="workspace:shop"), now=day(3)),
         lambda: writer.publish(import_rows({"text": "new"}), now=day(3), encoder=HashEncoder()),

@@ -1,5 +1,5 @@
 """How an import makes the next generation: the difference, and which stored rows are amended or rewritten; how stored rows
-get vectors, and how packs are merged.
+get vectors, and which packs are merged.
 
 Stored rows are rewritten only if their postings change, their packs are too small and numerous, or their segments have
 too many deltas. All other rows stay in their packs.
@@ -14,7 +14,7 @@ beginning was not known, as after a shallow clone; it is replaced.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,7 +32,7 @@ from .deltas import applied, indexed_alike
 from .generation import Generation
 from .identity import row_keys
 from .incoming import PLACE, Incoming, is_open, sorted_placements
-from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
+from .next_generation import SEGMENT_ROWS, Next, Revision
 from .packs import PackSegment, in_use
 from .parts import moved, with_rows
 from .stored import StoredRows
@@ -83,7 +83,7 @@ class Import:
 def published(base: Generation, import_: Import) -> tuple[PublishReport, Generation]:
     """A report of the changes, and the generation after an import: `base` itself if there is nothing to write."""
     new = import_.new
-    crowded = _small_packs(base, FAN_IN)
+    crowded = _small_packs(base)
     old = StoredRows.of(base, _concerned(base, import_, crowded))
     again = pc.is_in(old.evidence["evidence_id"], value_set=new.evidence["evidence_id"].combine_chunks()).to_numpy()
     old = old.with_segments(again | _complete(old, import_), crowded)
@@ -115,26 +115,6 @@ def expect_encoder(base: Generation, encoder: Encoder) -> None:
         raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
 
 
-def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
-    """The same content in fewer segments and packs: every owner's smaller segments merged, deltas folded in, and half-empty
-    and small packs rewritten.
-    """
-    segments, packs = base.segments(), _small_packs(base, 1, SEGMENT_ROWS)
-    sparse = {pack for pack, rows in base.live.items() if 2 * rows < base.packs[pack].sizes.sum()}
-    small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
-    amended = base.deltas.counts
-
-    def rewritten(s: PackSegment) -> bool:
-        several = 4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1
-        return several or s.pack in sparse or s.segment_id in amended
-
-    gathered = packs if len(packs) > 1 or any(map(rewritten, segments)) else ()
-    chosen = [s for s in segments if s.pack in gathered or rewritten(s)]
-    old = StoredRows.of(base, chosen)
-    after = Next(base, old, Revision(range(len(chosen)))).write(old.imported(NO_ROWS), now, added=0)
-    return PublishReport(after.manifest.generation), after
-
-
 def unencoded(base: Generation, ids: pa.Array) -> tuple[StoredRows, NDArray[np.int64]]:
     """The rows of segments without vectors, and which of them have one of these ids, rows with an open placement first."""
     old = StoredRows.of(base, [segment for segment in base.segments() if not segment.encoded])
@@ -161,15 +141,15 @@ def next_encoded(
     return len(rows) - len(batch), after
 
 
-def _small_packs(base: Generation, count: int, by: int = FAN_IN) -> set[str]:
-    """The small packs of every size class (powers of `by`) that has at least `count` of them. Small are packs that use
-    fewer than a quarter of the rows of a full one.
+def _small_packs(base: Generation) -> set[str]:
+    """The small packs of every size class (powers of `FAN_IN`) that has so many of them. Small are packs that use fewer
+    than a quarter of the rows of a full one.
     """
     classes = defaultdict[int, set[str]](set)
     for pack, size in base.live.items():
         if size < SEGMENT_ROWS // 4:
-            classes[int(np.log(size) / np.log(by))].add(pack)
-    return {pack for packs in classes.values() if len(packs) >= count for pack in packs}
+            classes[int(np.log(size) / np.log(FAN_IN))].add(pack)
+    return {pack for packs in classes.values() if len(packs) >= FAN_IN for pack in packs}
 
 
 def _concerned(base: Generation, import_: Import, packs: Collection[str]) -> list[PackSegment]:

@@ -1,6 +1,6 @@
 """A corpus: a folder of immutable packs, generations that list their segments, and a chain whose last line is current.
 
-Reading: `Corpus.open(path).frame(projects)`. Writing: `publish`, `append`, `merge`, `gc`, one writer at a time. Packs are
+Reading: `Corpus.open(path).frame(projects)`. Writing: `publish`, `append`, `gc`, one writer at a time. Packs are
 written first, then the manifest, then the line, so a crash at any moment leaves the previous generation intact. On an
 object store, a writer that another one was ahead of begins again.
 """
@@ -33,7 +33,7 @@ from .generation import Generation
 from .identity import MultisetHash
 from .incoming import FAMILY, incoming
 from .manifest import Manifest, chain_of, generations, manifest_of, stored
-from .publishing import Import, PublishReport, expect_encoder, merged, next_encoded, published, unencoded
+from .publishing import Import, PublishReport, expect_encoder, next_encoded, published, unencoded
 from .stored import problems
 from .tombstones import kept_out
 from .vectors import OnEncoded
@@ -273,10 +273,6 @@ class Corpus:
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
         """Add rows of a live source; all other rows stay. Small segments are merged on the way."""
         return self.publish(rows, now=now, encoder=encoder)
-
-    def merge(self, *, now: datetime) -> PublishReport:
-        """Merge every owner's smaller segments, with their changes. Rows, generation and results stay the same."""
-        return self._change(lambda base: merged(base, now))
 
     def gc(self, keep: int = 1) -> dict[str, int]:
         """Remove all but the newest `keep` generations and unused packs; returns counts and bytes freed.

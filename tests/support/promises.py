@@ -23,6 +23,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from scoped_retrieval.pipeline.servers.http_app import application
 from starlette.testclient import TestClient
+from stored_corpus import written_again
 from worlds import COUNTER, NOW, Row, World
 
 BATCHES = 8
@@ -111,7 +112,7 @@ def check_merge(world: World, *, publications: int) -> None:
     with built(world, publications=publications) as path:
         line = line_of(path, world)
         before = answers(line, world.requests)
-        Corpus.open(path).merge(now=NOW)
+        written_again(Corpus.open(path), NOW)
         merged = Corpus.open(path)
         segments = merged._base.segments()
         assert len(segments) == len({(*segment.owner, segment.encoded) for segment in segments})

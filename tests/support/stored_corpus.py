@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import xxhash
-from scoped_retrieval.pipeline.corpus import manifest
+from scoped_retrieval.pipeline.corpus import Corpus, manifest
+from scoped_retrieval.pipeline.corpus.generation import Generation
 from scoped_retrieval.pipeline.corpus.manifest import chain_of
+from scoped_retrieval.pipeline.corpus.next_generation import NO_ROWS, Next, Revision
+from scoped_retrieval.pipeline.corpus.stored import StoredRows
 from scoped_retrieval.pipeline.storage.chain import Chain, Line
 from scoped_retrieval.pipeline.storage.durable import file_sha256
 
@@ -29,6 +33,16 @@ def manifest_at(path: Any, generation: str | None = None) -> Any:
     """The file of the manifest of a generation, by default of the current one."""
     found = [line for line in heads(path) if generation in (None, line.body["generation"])]
     return manifest.manifest_of(path, found[-1])
+
+
+def written_again(corpus: Corpus, now: datetime) -> None:
+    """Write all rows of a corpus again, into as few segments and packs as there can be."""
+
+    def change(base: Generation) -> tuple[None, Generation]:
+        old = StoredRows.of(base, base.segments())
+        return None, Next(base, old, Revision(range(len(old.segments)))).write(old.imported(NO_ROWS), now, added=0)
+
+    corpus._change(change)
 
 
 def reseal(path: Path, pack: Path) -> None:
