@@ -128,7 +128,8 @@ def ask(
     first; a folder without a corpus is indexed."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
-    from ..indexing.following import defaults_in, uncommitted, up_to_date
+    from ..indexing.following import defaults_in, uncommitted
+    from ..indexing.freshness import up_to_date
     from ..line.lanes import NO_VECTORS
     from ..requests.fields import column_of
     from ..requests.handoff import trees_around

@@ -1,13 +1,10 @@
-"""What `index` is asked to read, and the folders that a corpus follows: they are read again before each question, so that no
-answer is older than the files; a folder without a corpus gets one at its first question.
+"""What `index` is asked to read, and the folders that a corpus follows, which `freshness` reads again before each question.
 
 Gives: `IndexRequest`, the inputs of an import; `remember` an import, `imports`, `followed`, `uncommitted`; `of_folder`, the settings with the
-project that a folder belongs to, and `defaults_in`, the fields of a request made in a folder; `up_to_date` and `makes_corpus`.
+project that a folder belongs to, and `defaults_in`, the fields of a request made in a folder.
 
 Note: files are compared by name, size and time, as Git does. Which folders, and how they are read, is kept in the state
-folder of the user, by the path of the corpus: a repository cannot bring it. A corpus that another user or machine indexes is
-read as it is, and so is every corpus if the setting `fresh` is off. Rows that get no vectors at a question get them at the
-next `index`.
+folder of the user, by the path of the corpus: a repository cannot bring it.
 """
 
 from __future__ import annotations
@@ -25,10 +22,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import InputError
 from ..config.opening import corpus_of, head_of
 from ..config.settings import Settings, SettingValue, user_folder
-from ..progress import Say, counted
 from ..requests.fields import column_of
 from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
@@ -246,51 +242,3 @@ def imports(settings: Settings) -> list[tuple[str, IndexRequest, Seen]]:
 @cache
 def _followed() -> TypeAdapter[list[tuple[str, IndexRequest, Seen]]]:
     return TypeAdapter(list[tuple[str, IndexRequest, Seen]])
-
-
-def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = True) -> Settings:
-    """Read again what the corpus follows; with `make`, where a folder has no corpus, read its work tree.
-
-    Raises:
-        InputError, StoreError: the folder has no corpus, and none can be made of it.
-    """
-    if not settings["fresh"] or file_of(settings) is None:
-        return settings
-    if make and makes_corpus(settings):
-        folder = settings["corpus"].parent.parent
-        settings = of_folder(settings, folder)
-        request = IndexRequest(paths=(folder,), semantic=False)
-        say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
-        report = _index(settings, request, progress=progress)
-        rows = sum(report.rows.values())
-        say(f"read {counted(rows, 'row')} in {report.seconds:.1f} s" if rows else report.text().rstrip())
-        remember(settings, request, report)
-        return settings
-    for project, request, seen in list(imports(settings)):
-        if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
-            continue
-        own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
-        try:
-            files = state_of(request)
-            if files and (seen.files, seen.head) == (files, head_of(settings)):
-                continue
-            report = _index(own, replace(request, semantic=False), progress=progress, grant=False)
-            remember(own, request, report, files)
-        except (InputError, StoreError) as error:
-            say(f"warning: the answer may be older than the files of {project}: {error.message}")
-    return settings
-
-
-def _index(settings: Settings, request: IndexRequest, **how: Any) -> IndexReport:
-    from .importing import index_into  # parsers and readers: a question needs none where nothing changed
-
-    return index_into(settings, request, **how)
-
-
-def makes_corpus(settings: Settings) -> bool:
-    """Whether the first question makes a corpus of the folder that it is asked in: there is none, and the folder is not a
-    home, all of which no question means.
-    """
-    if not settings["fresh"] or settings.origin("corpus") != "default" or head_of(settings) is not None:
-        return False
-    return settings["corpus"].parent.parent not in (Path.home(), *Path.home().parents)

@@ -36,7 +36,8 @@ from ..config.grants import load_grants
 from ..config.opening import runs_of
 from ..config.settings import Settings, SettingValue
 from ..deadline import within
-from ..indexing.following import makes_corpus, of_folder
+from ..indexing.following import of_folder
+from ..indexing.freshness import makes_corpus
 from ..parsing.documents import ABSENT, Text, checked
 from ..views.printed import json_document, to_json, visible
 from .appending import NewRow, appendable

@@ -21,7 +21,8 @@ from ...nodes.errors import ErasedError, InputError, StoreError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
-from ..indexing.following import defaults_in, up_to_date
+from ..indexing.following import defaults_in
+from ..indexing.freshness import up_to_date
 from ..reading.across_runs import latest
 from ..views.recall_xray import envelope
 from .renderings import answer_values, shown
