@@ -33,6 +33,5 @@ Shared by all of them:
 - declarations: `schema` (how a table is declared), `tables` (every table), `vocabulary` (closed lists), `errors`
 - registries: `lanes`, `score_terms` (the gates are in `walls`); `plugins`: extensions from other packages
 - `frames`: the corpus as arrays
-- `rendering`: every byte of a block
 - `columns`: look-ups, groups, exact numbers and identity
 """

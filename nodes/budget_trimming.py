@@ -23,11 +23,11 @@ from .blocks.greedy_fit import BOUNDS, Budget, Fitting, Wanted, form_of, measure
 from .blocks.item_texts import ItemText, item_texts
 from .blocks.masking import DETECTOR
 from .blocks.passages import asked_by
+from .blocks.rendering import TRIMMING_POLICY, Item, clean, looks_of, reasons, stored_parts
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import constants, flags_at, flat, flattened, gathered, gathered_columns, integers, order_by
 from .frames import micros
-from .rendering import TRIMMING_POLICY, Item, clean, looks_of, reasons, stored_parts
 from .tables import (
     TRIMMED,
     TRIMS,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
 from .blocks.masking import class_lists, masked
+from .blocks.rendering import authority_word, locator
 from .columns.keys import flags_at, flat, gathered, gathered_columns, integers
-from .rendering import authority_word, locator
 from .tables import (
     CITATIONS,
     ITEM_DETAILS,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from .rendering import STANDING_WORDS, clean
+from .blocks.rendering import STANDING_WORDS, clean
 from .turns.frame import PLACE, bullet, bullets, fenced, quote
 from .turns.reading import Row, Rows, Turns
 from .turns.words import OBSERVATION_CLASSES, REASONS, REQUIRED_PARTS, SOURCE_KINDS

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .blocks.rendering import Item, looks_of, reasons, rendered, stored_parts
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import constants, flat, integers, positions, take_or
-from .rendering import Item, looks_of, reasons, rendered, stored_parts
 from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Pool, Ranked, Trimmed, Trims
 
 

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from .blocks.item_texts import item_texts
 from .blocks.masking import class_lists, masked
+from .blocks.rendering import locator
 from .columns.keys import among, flags_at, flat, gathered, gathered_columns, integers, truth
 from .facts.fact_matching import facts_by_request, findings
 from .facts.fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .rendering import locator
 from .tables import (
     FACT_CHECKS,
     STRUCTURED_FACTS,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scoped_retrieval.nodes.blocks.rendering import CLOSING, GROUPS, HEADER
 from scoped_retrieval.nodes.columns.hidden_characters import escape
-from scoped_retrieval.nodes.rendering import CLOSING, GROUPS, HEADER
 from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, OUTPUT_SHAPES
 from selection_line import line
 from small_corpus import Story, row

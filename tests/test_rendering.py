@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scoped_retrieval.nodes.blocks.rendering import HEADER, quoted
 from scoped_retrieval.nodes.columns.hidden_characters import escape
-from scoped_retrieval.nodes.rendering import HEADER, quoted
 from selection_line import line
 from strict_block import strict_items
 

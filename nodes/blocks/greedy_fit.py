@@ -28,7 +28,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..rendering import (
+from .item_texts import ItemText
+from .line_units import Units
+from .passages import AskedWords, Limits, best_passage
+from .rendering import (
     BARE_FRAME,
     BRIEF_TOKENS,
     CUT_MARK,
@@ -41,9 +44,6 @@ from ..rendering import (
     rendered,
     shared_day,
 )
-from .item_texts import ItemText
-from .line_units import Units
-from .passages import AskedWords, Limits, best_passage
 from .token_counting import Counters
 
 BOUNDS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens", "conflict_set", "detail")

@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from ..rendering import quoted, requoted
+from .rendering import quoted, requoted
 
 LONG_LINE = 512
 _SOLID = 64

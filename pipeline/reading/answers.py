@@ -22,10 +22,10 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.answers.answer_checks import Shown, answer_findings
+from ...nodes.blocks.rendering import MARGIN, shows_text
 from ...nodes.errors import StoreError
 from ...nodes.facts.fact_matching import facts_by_request, findings
 from ...nodes.facts.fact_values import NO_SHORT_MONTH
-from ...nodes.rendering import MARGIN, shows_text
 from ...nodes.tables import CONTRACTS, STRUCTURED_FACTS
 from ..config.opening import runs_of
 from ..config.settings import Settings

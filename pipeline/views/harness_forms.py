@@ -14,7 +14,7 @@ import pyarrow as pa
 from pydantic import AliasGenerator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from ...nodes.rendering import HEADER
+from ...nodes.blocks.rendering import HEADER
 
 TRUST = {
     "instruction": "instruction",

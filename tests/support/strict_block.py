@@ -7,7 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from scoped_retrieval.nodes.rendering import CLOSING, GROUPS, HEADER
+from scoped_retrieval.nodes.blocks.rendering import CLOSING, GROUPS, HEADER
 from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS
 
 KIND = "|".join(EVIDENCE_KINDS.values)

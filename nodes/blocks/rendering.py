@@ -40,10 +40,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.masking import class_lists, masked_text
-from .columns.hidden_characters import escape
-from .columns.keys import gathered_columns, positions, take_or
-from .vocabulary import CITATION_STYLES, EVIDENCE_KINDS
+from ..columns.hidden_characters import escape
+from ..columns.keys import gathered_columns, positions, take_or
+from ..vocabulary import CITATION_STYLES, EVIDENCE_KINDS
+from .masking import class_lists, masked_text
 
 TRIMMING_POLICY = "statement/1"
 """Name of the trimming rules of `budget_trimming`; it changes with the rules."""
