@@ -24,24 +24,6 @@ from datetime import date
 from pathlib import PurePath
 from typing import Any, Self
 
-__all__ = [
-    "DECLARE",
-    "AccessError",
-    "BusyError",
-    "EngineError",
-    "InputError",
-    "ModelError",
-    "MovedOnError",
-    "PolicyError",
-    "SchemaError",
-    "ScopedRetrievalError",
-    "StoreError",
-    "VerificationError",
-    "called",
-    "kind_of",
-    "last_frame",
-]
-
 _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("nothing", type(None)),
     ("true or false", bool),

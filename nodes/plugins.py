@@ -30,8 +30,6 @@ from .walls.first_wall import CONTRACT_COLUMNS
 from .walls.gate import PLUGIN_REASON, Gate
 from .walls.gate_order import GateOrder
 
-__all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "check_names", "is_plugin_name", "values_of"]
-
 _NAME = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_]*")
 ASKED = ("principal", "project", "purpose", "mode", "role", "as_of")
 """The fields of each candidate's request that a score term receives."""

@@ -18,13 +18,6 @@ from .errors import InputError, SchemaError
 from .lanes import LANE_NAMES
 from .score_terms import TERMS, named
 
-__all__ = [
-    "AUTHORITY",
-    "EVIDENCE_KINDS",
-    "Vocabulary",
-]
-
-
 LISTED = 12
 """Up to this number of aliases, the error for an unknown word lists them all."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["cores"]
-
 
 def cores() -> int:
     """The cores that it is bound to, where the system reports them; otherwise all of the machine."""

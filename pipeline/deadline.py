@@ -11,8 +11,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["DeadlineError", "deadline", "expect_time", "seconds_left", "within"]
-
 T = TypeVar("T")
 _ENDS: ContextVar[float] = ContextVar("ends", default=math.inf)
 

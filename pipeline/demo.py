@@ -35,8 +35,6 @@ from .runs import Runs, replay
 from .servers.renderings import rendered
 from .views.xray import Rows, rows_of
 
-__all__ = ["Demonstration", "run_demo"]
-
 MARKER = ".scoped-retrieval-demo"
 PROJECT_SETTINGS = """\
 # So that commands started in this folder read the demo.

@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 
 from .plugins import ScoreTerm
 
-__all__ = ["BOOST", "IMPORTANCE"]
-
 _HALF = 3
 """The number of confirmations that earns half of the boost."""
 

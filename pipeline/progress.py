@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["LONG_SECONDS", "Say", "StepReporter", "counted", "quiet", "taking"]
-
 LONG_SECONDS = 60
 """Work that takes this long is announced with an estimate."""
 Say = Callable[[str], None]

@@ -23,8 +23,6 @@ from ..columns.keys import among, floats, gathered_columns, integers, truth
 from ..vocabulary import AUTHORITY
 from .fact_values import STATED, whole_value
 
-__all__ = ["DISAGREE", "rivals"]
-
 DISAGREE = "high-trust rows disagree about "
 """Start of the message that names fields of rows."""
 HIGH_TRUST = AUTHORITY.values.index("preferred")

@@ -16,8 +16,6 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["NO_SHORT_MONTH", "STATED", "Value", "values_in", "whole_value"]
-
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS).replace("(?:tember", "(?:t(?:ember)?")

@@ -11,8 +11,6 @@ from numba import types  # pyright: ignore[reportMissingImports]
 from .loops import filled, given, index, loop
 from .product_tiles import QUERIES, ROWS, lowest, reaching, tile
 
-__all__ = ["QUERIES", "ROWS", "best", "leading", "products", "side_by_side"]
-
 _I8, _I4, _I2, _B = types.int64, types.int32, types.int16, types.boolean
 BINS = 512
 """The number of bins of a histogram of products."""

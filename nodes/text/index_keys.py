@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["anchor_keys", "conflict_keys", "definition_keys", "id_keys", "path_keys"]
-
 _QUALIFIER = re.compile(r"(?:::|[.#/$])")
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from ..columns.keys import distinct_numbers, flat, gathered
 from .role_words import words_apart
 
-__all__ = ["alike", "numbers_of"]
-
 _LOWER = bytes(range(256)).lower()
 """With `_OTHERS`, the letters and digits of ASCII in lower case: equal for texts of equal words, and quickly compared."""
 _OTHERS = bytes(code for code in range(256) if not (code < 128 and chr(code).isalnum()))

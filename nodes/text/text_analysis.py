@@ -27,9 +27,6 @@ from numpy.typing import NDArray
 from ..columns.keys import flat
 from ..columns.ragged import Ragged, distinct, starts_of
 
-__all__ = ["ANALYZERS", "TEXT_COLUMNS", "analyzer_for", "index_text", "terms_by_kind", "terms_in", "terms_of_run",
-           "tokens_of"]  # fmt: skip
-
 STOPWORDS = frozenset(
     """
     a about an and any are as at be because been being but by can did do does doing for from had has have having he her

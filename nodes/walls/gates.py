@@ -22,8 +22,6 @@ from ..tables import CONTRACT_BOUNDS
 from ..vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from .gate import BOUNDED, GUIDED, OPEN, Bounds, Canary, Case, Contract, Explain, Gate, Ground, Mask, Opening, Row, Rule
 
-__all__ = ["ACCEPTED_ORIGINS", "GATES", "HIDING", "LEAK_TEST", "LEFT_OUT", "NUMBER", "ROOT"]
-
 ROOT, LEAK_TEST = "/leak-test/tree", "leak-test"
 """The work tree and the role of the leak test."""
 LEFT_OUT, NO_PATH = "left-out zone", "no path"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # loaded by the commands that need them
     from ..encoders.encoder import AnyEncoder
     from .retriever import Retriever
 
-__all__ = ["Models", "engine_of", "load_models", "open_retriever"]
-
 
 @dataclass(frozen=True)
 class Models:

@@ -34,8 +34,6 @@ from ..storage.places import Place
 from ..views.lineage import current_lineage
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
 
-__all__ = ["PendingRequest", "Session"]
-
 
 class PendingRequest(NamedTuple):
     """A request as its caller wrote it, and its arrival time by `time.perf_counter`."""

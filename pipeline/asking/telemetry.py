@@ -28,8 +28,6 @@ from ..line.driver import ENCODING, RESCORING, build_driver
 from ..line.planned_driver import Timing
 from .retrieval import WRITING
 
-__all__ = ["Telemetry", "audits", "telemetry_of"]
-
 _NAME = "scoped_retrieval"
 _OWN = f"{_NAME}."
 _BESIDE = {ENCODING: "encoding", RESCORING: "cross_encoder", WRITING: "writing"}

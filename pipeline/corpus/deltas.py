@@ -28,8 +28,6 @@ from .parts import STORED_EVIDENCE
 from .postings import INDEXED_COLUMNS
 from .vectors import ENCODED_COLUMNS
 
-__all__ = ["CHANGES", "DESCRIPTIONS", "Deltas", "applied", "described", "indexed_alike"]
-
 CHANGES = PLACEMENTS.schema.insert(0, pa.field("segment_id", pa.string(), False))
 """`segment_id` and PLACEMENTS; `row` counts inside the segment."""
 _FIXED = tuple(name for name in DESCRIBING_COLUMNS if name in {*INDEXED_COLUMNS, *ENCODED_COLUMNS})

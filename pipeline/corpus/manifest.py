@@ -32,18 +32,6 @@ from .identity import MultisetHash
 from .packs import Entry
 from .tombstones import Receipt
 
-__all__ = [
-    "CACHE",
-    "Manifest",
-    "chain_of",
-    "generations",
-    "has_corpus",
-    "manifest_of",
-    "new_name",
-    "number_of",
-    "stored",
-]
-
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
 SCHEMA_VERSION = 10

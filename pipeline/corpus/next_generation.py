@@ -33,8 +33,6 @@ from .stored import StoredRows
 from .tombstones import ERASED, Receipt
 from .vectors import OnEncoded, vectors_of
 
-__all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
-
 SEGMENT_ROWS = 1 << 16
 """Rows analyzed and written at once: bounds memory and the size of a pack."""
 NO_ROWS = np.empty(0, dtype=np.int64)

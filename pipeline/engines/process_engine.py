@@ -25,8 +25,6 @@ from ..cores import cores
 from .remote_job import in_flight, in_memory, packed, run_packed
 from .shards import ShardJob, in_this_process
 
-__all__ = ["ProcessEngine", "local_engine", "worth_starting"]
-
 SHARDS_EACH = 2
 """Shards per worker from which starting one pays; that takes about half as long as answering a shard."""
 

@@ -26,8 +26,6 @@ from ...nodes.errors import EngineError
 from .remote_job import in_flight, packed, run_packed
 from .shards import ShardJob
 
-__all__ = ["RayEngine", "ray_available"]
-
 RETRIES = 3
 """The number of retries of a shard after its worker died, its disk failed or its corpus did not answer."""
 IN_FLIGHT = 2

@@ -28,8 +28,6 @@ from ..line.query_vectors import QueryVectors
 from ..plugins import installed, is_installed
 from .shards import ShardJob
 
-__all__ = ["in_flight", "in_memory", "packed", "run_packed"]
-
 _HERE = "run it in this process"
 
 

@@ -31,17 +31,6 @@ from ..line.tokenizers import load_counters
 from ..progress import Say, StepReporter
 from ..runs import StagedRun
 
-__all__ = [
-    "Engine",
-    "ShardJob",
-    "by_request",
-    "in_this_process",
-    "resumable",
-    "shards_of",
-    "with_counters",
-    "with_progress",
-]
-
 _ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_of", "request_id")
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from ...nodes.columns.keys import pair_positions
 from ..encoders.unit_vectors import Encoder, encoded
 
-__all__ = ["VECTORS_KEPT", "QueryVectors"]
-
 VECTORS_KEPT = 1 << 15
 """The number of query vectors cached by a retriever: 24 MiB at 384 dimensions, enough for many shards."""
 _PROBE = "a"

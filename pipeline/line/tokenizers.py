@@ -23,8 +23,6 @@ from typing import Any
 from ...nodes.blocks.token_counting import BASE, Counters, EncodedCounter, TokenCounter
 from ...nodes.errors import InputError, ModelError
 
-__all__ = ["known_name", "load_counter", "load_counters", "registered", "resolved_name"]
-
 PINNED = "@sha256:"
 TIKTOKEN_PREFIX = "tiktoken:"
 _TIKTOKEN_FILES = {

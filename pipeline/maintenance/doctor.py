@@ -27,8 +27,6 @@ from ..storage.file_access import opened_below, others_may_write
 if TYPE_CHECKING:
     from ..corpus import Corpus
 
-__all__ = ["examine"]
-
 _NAME = "scoped-retrieval"
 _VERSIONS = re.compile(r"[^\w.-]")
 """What follows the name of a package in a requirement: its versions, or extras of its own."""

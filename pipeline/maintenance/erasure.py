@@ -27,8 +27,6 @@ from ..runs import RequestSelection, RunsErased, StagedRun, erase_evidence
 from ..runs.model_inputs import CONTEXTS, erase_from_inputs
 from ..storage.durable import entries
 
-__all__ = ["Erasure", "erase"]
-
 STAYS = (
     "ids, names of projects, sources and principals, rules about paths, counts, times and SHA-256 of what went, so that "
     "`verify` can still check the runs; answers and exports that were saved elsewhere"
