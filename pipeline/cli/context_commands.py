@@ -205,11 +205,8 @@ def _known_format(name: str, at: str = "--format") -> None:
 
 def _formatted(seen: Any, name: str) -> str:
     """An input in a shape, as text."""
-    from ..context.shapes import decisions
-
     if name == "text":
         return seen.text()
     if name == "neutral":
         return seen.neutral()
-    value = decisions(seen.decisions) if name == "decisions" else getattr(seen, name)()
-    return to_json(value)
+    return to_json(getattr(seen, "context_decisions" if name == "decisions" else name)())

@@ -1,4 +1,8 @@
-"""Results of a projection: model inputs with their ledgers, one or many, and the difference between two."""
+"""Results of a projection: model inputs with their ledgers, one or many, and the difference between two.
+
+Note: every shape of an input has the same two texts. The first may instruct and seldom changes, so a prompt cache can
+keep it; the recorded digest is that of the neutral form.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,11 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from pydantic.alias_generators import to_camel
 
 from ...nodes.context_tables import TURN_WARNINGS
-from ...nodes.turns.words import TURN_CONDITIONS
-from . import shapes
+from ...nodes.turns.frame import neutral
+from ...nodes.turns.words import LEDGER_TRUST, TURN_CONDITIONS
 from .artifacts import Artifacts
 
 
@@ -58,11 +63,18 @@ class Projection:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        return shapes.messages(self.model_input)
+        """The two messages in provider-neutral form."""
+        texts = {"system": self.model_input["system_text"], "user": self.model_input["user_text"]}
+        return [{"role": role, "content": text} for role, text in texts.items()]
 
     @property
     def tool_schemas(self) -> list[dict[str, Any]]:
-        return shapes.tool_schemas(self.model_input)
+        """The visible tools: name, description, parameters."""
+        return [json.loads(line) for line in self._schemas]
+
+    @property
+    def _schemas(self) -> list[str]:
+        return list(filter(None, self.model_input["tool_schemas"].split("\n")))
 
     @property
     def estimated_tokens(self) -> int:
@@ -100,20 +112,61 @@ class Projection:
         return self.artifacts.open(reference, self.input_id, self.turn["zones"])
 
     def neutral(self) -> str:
-        """The neutral form, whose SHA-256 is `input_sha256`."""
-        return shapes.neutral_json(self.model_input)
+        """The neutral form, the bytes whose SHA-256 is `input_sha256`."""
+        seen = self.model_input
+        return neutral(seen["system_text"], seen["user_text"], self._schemas)
 
     def openai(self) -> dict[str, Any]:
-        """The shape of OpenAI's chat completions."""
-        return shapes.openai(self.model_input)
+        """`messages` and `tools` of OpenAI's chat completions."""
+        tools = [{"type": "function", "function": schema} for schema in self.tool_schemas]
+        filled = [message for message in self.messages if message["content"]]
+        return {"messages": filled, "tools": tools} if tools else {"messages": filled}
 
     def anthropic(self) -> dict[str, Any]:
-        """The shape of Anthropic's messages, as `openai`."""
-        return shapes.anthropic(self.model_input)
+        """`system`, `messages` and `tools` of Anthropic's messages; the first text is marked for the prompt cache."""
+        system, user = (
+            [{"type": "text", "text": each["content"]}] if each["content"] else [] for each in self.messages
+        )
+        tools = [
+            {"name": s["name"], "description": s["description"], "input_schema": s["parameters"]}
+            for s in self.tool_schemas
+        ]
+        made = {
+            "system": [{**text, "cache_control": {"type": "ephemeral"}} for text in system],
+            "messages": [{"role": "user", "content": user}] if user else [],
+            "tools": tools,
+        }
+        return {name: each for name, each in made.items() if each or name == "messages"}
 
     def ledger(self) -> dict[str, Any]:
-        """`ContextDecisionLedger` (S3.39)."""
-        return shapes.ledger(self.turn, self.model_input, self.decisions)
+        """`ContextDecisionLedger` of document 003 (S3.39)."""
+        shown = [row for row in self.decisions if row["action"] != "exclude"]
+        return {
+            "runId": self.turn["run_id"],
+            "turnId": self.turn["turn_id"],
+            "modelInputId": self.input_id,
+            "estimatedTokens": self.estimated_tokens,
+            "included": [
+                {
+                    **_fields(row, "source_id", "source_kind", "mode", "reason"),
+                    "trustLevel": LEDGER_TRUST[row["standing"]],
+                }
+                for row in shown
+            ],
+            "excluded": [
+                _fields(row, "source_id", "source_kind", "reason")
+                for row in self.decisions
+                if row["action"] == "exclude"
+            ],
+            "compactions": [
+                _fields(row, "source_id", "summary_id", "original_ref") for row in shown if row["summary_id"]
+            ],
+        }
+
+    def context_decisions(self) -> list[dict[str, Any]]:
+        """`ContextDecision[]` of document 003 (S3.14)."""
+        names = ("source_kind", "action", "reason", "token_budget", "trust_level")
+        return [_fields(row, *names) for row in self.decisions]
 
     def decision(self, source_id: str) -> Mapping[str, Any]:
         """The ledger row of a source.
@@ -147,7 +200,7 @@ class Projection:
             "status": self.status,
             "messages": self.messages,
             "toolSchemas": self.tool_schemas,
-            "decisions": shapes.decisions(self.decisions),
+            "decisions": self.context_decisions(),
             "estimatedTokens": self.estimated_tokens,
             "tokenizer": self.model_input["tokenizer"],
             "upperBound": self.model_input["upper_bound"],
@@ -211,13 +264,10 @@ class Projections:
         rows.sort(key=lambda row: (order[row["input_id"]], place[row["condition"]]))
         return replace(self, tables={**self.tables, "turn_warnings": TURN_WARNINGS.from_rows(rows)})
 
-    def named(self, input_id: str) -> Projection:
-        """The projection of a model input.
 
-        Raises:
-            KeyError: there is none with that id.
-        """
-        return self[self.turns["input_id"].to_pylist().index(input_id)]
+def _fields(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Columns of a row in the spelling of document 003."""
+    return {to_camel(name): row[name] for name in names}
 
 
 def difference(first: Projection, second: Projection) -> dict[str, Any]:

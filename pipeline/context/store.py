@@ -29,7 +29,7 @@ from ...nodes.columns.keys import flat, positions
 from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
 from ...nodes.turns.fitting import shown_texts
-from ...nodes.turns.frame import neutral, sealed
+from ...nodes.turns.frame import sealed
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..reading.grants import audits
@@ -191,10 +191,12 @@ class ContextStore:
         decisions = tables["context_decisions"].to_pylist()
         gone = tuple(row["source_id"] for row in decisions if row["place"] >= 0 and row["lines"] is None)
         model_input |= {"system_text": "", "user_text": ""}
-        if not gone and whole and model_input["tool_schemas"] is not None:
-            model_input |= _put_together(decisions, turn, model_input)
         warnings, (state,) = tables["turn_warnings"].to_pylist(), tables["turn_states"].to_pylist()
         projection = Projection(turn, model_input, decisions, warnings, state)
+        if not gone and whole and model_input["tool_schemas"] is not None:
+            model_input["system_text"], model_input["user_text"] = sealed(*shown_texts(decisions, turn["fences"]))
+            if hashlib.sha256(projection.neutral().encode()).hexdigest() != projection.input_sha256:
+                raise VerificationError(f"Expected the input that was recorded, got another - at {input_id}")
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], gone)
 
     def _rows(self, manifest: Mapping[str, Any], name: str, input_id: str, texts: pa.Table) -> pa.Table:
@@ -213,17 +215,6 @@ class ContextStore:
     def erase(self, evidence_ids: Collection[str]) -> int:
         """Erase the texts of rows of evidence from every record; returns how many. Ledgers and digests stay."""
         return erase_from_inputs(self.path, evidence_ids)
-
-
-def _put_together(
-    decisions: list[dict[str, Any]], turn: Mapping[str, Any], model_input: Mapping[str, Any]
-) -> dict[str, str]:
-    """Both messages from the lines of the sources, verified by the digest."""
-    system, user = sealed(*shown_texts(decisions, turn["fences"]))
-    whole = neutral(system, user, list(filter(None, model_input["tool_schemas"].split("\n"))))
-    if hashlib.sha256(whole.encode()).hexdigest() != model_input["input_sha256"]:
-        raise VerificationError(f"Expected the input that was recorded, got another - at {model_input['input_id']}")
-    return {"system_text": system, "user_text": user}
 
 
 def inputs_of(records: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
