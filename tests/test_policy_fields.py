@@ -15,7 +15,7 @@ from policy_world import PURPOSE, answer, asked
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS, FILE_TERMS, ROLE_TERMS, SCORE_TERMS
 from scoped_retrieval.pipeline.config import grants as grant_files
-from scoped_retrieval.pipeline.config.policies import modes as mode_policies
+from scoped_retrieval.pipeline.config.policies import tables as mode_policies
 from scoped_retrieval.pipeline.config.policies import tables as policies
 
 Parts = Mapping[str, Mapping[str, Any]]

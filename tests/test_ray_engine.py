@@ -77,6 +77,6 @@ def test_a_cluster_that_does_not_answer_is_an_error_before_a_run_is_begun(story:
 
 def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkeypatch: pytest.MonkeyPatch):
     ray_engine._ray.cache_clear()
-    monkeypatch.setattr(ray_engine.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EngineError, match=r"install scoped-retrieval\[ray\]"):
         asked(story, "runs", engine=RayEngine(), count=1)

@@ -67,10 +67,10 @@ def open_retriever(
     from ..config.opening import corpus_of
     from ..config.policies.tables import load_policies
     from .retriever import Retriever
-    from .telemetry import telemetry_of
+    from .telemetry import Telemetry
 
     corpus = corpus_of(settings) if models is None else models.corpus
-    _expect_indexed(settings, corpus)
+    telemetry = settings["telemetry"]
     retriever = Retriever.open(
         corpus,
         principal=settings.principal,
@@ -85,31 +85,13 @@ def open_retriever(
         work_trees=work_trees,
         tokenizers=settings["tokenizers"],
         cross_encoder=settings.loaded_cross_encoder() if models is None else models.cross_encoder,
-        telemetry=telemetry_of(settings["telemetry"]),
+        telemetry=None if telemetry == "off" else Telemetry.of(content=telemetry == "content"),
         plugins=settings["plugins"],
     )
     try:
         yield retriever
     finally:
         retriever.close(compacted=False)
-
-
-def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
-    """Refuse a corpus whose first `index` did not finish: it is empty and has no grants.
-
-    Raises:
-        StoreError: the first `index` did not finish.
-    """
-    from ..storage.durable import exists
-
-    if exists(settings.grants_path) or corpus.projects():
-        return
-    from ...nodes.errors import StoreError
-
-    raise StoreError(
-        f"Expected a corpus with rows, got one whose first `index` did not end - at {settings['corpus']}",
-        hint="run the same `index` again",
-    )
 
 
 @contextmanager

@@ -3,7 +3,7 @@
     with Retriever.open("corpus", principal="ana", telemetry=Telemetry.of(provider)) as retriever:
         retriever.retrieve("where is the retry limit set?")
 
-Reads: a `Retrieval` with the times of the nodes that answered it. Gives: `Telemetry`; `telemetry_of` the setting. A
+Reads: a `Retrieval` with the times of the nodes that answered it. Gives: `Telemetry`. A
 retrieval is a span `retrieval PROJECT` with one child per step of the line, named by the conventions for generative AI
 (`gen_ai.*`) and by OpenInference (`openinference.span.kind`, `retrieval.documents.*`); attributes that neither names
 are below `scoped_retrieval.*`. A run has no span: its manifest has the seconds of its nodes, and its lineage the events.
@@ -46,7 +46,8 @@ class Telemetry:
 
     @classmethod
     def of(cls, provider: Any = None, *, content: bool = False, audit: bool = False) -> Telemetry:
-        """Spans by the tracers of a provider, by default the one set in this process.
+        """Spans by the tracers of a provider, by default the one set in this process, as under
+        `opentelemetry-instrument`; without one, they go nowhere.
 
         `content` adds questions and texts; `audit` adds counts of rows not shown, even if the caller may not see them.
 
@@ -58,7 +59,8 @@ class Telemetry:
         try:
             from opentelemetry import trace
         except ImportError as error:
-            raise ModelError("Expected opentelemetry, got none - at telemetry", hint=_HINT) from error
+            hint = "pip install 'scoped-retrieval[otel]'"
+            raise ModelError("Expected opentelemetry, got none - at telemetry", hint=hint) from error
         return cls(trace.get_tracer(_NAME, version("scoped-retrieval"), tracer_provider=provider), content, audit)
 
     @contextmanager
@@ -143,20 +145,6 @@ class Telemetry:
             child = self.tracer.start_span(step, context=context, start_time=began)
             _set(child, attributes)
             child.end(since + max(timing.ended for timing in nodes))
-
-
-def telemetry_of(choice: str) -> Telemetry | None:
-    """The telemetry that the setting `telemetry` selects: None for `off`, else spans, with content for `content`.
-
-    Spans go to the provider set in this process, as under `opentelemetry-instrument`; without one, nowhere.
-
-    Raises:
-        ModelError: the extra `otel` is not installed.
-    """
-    return None if choice == "off" else Telemetry.of(content=choice == "content")
-
-
-_HINT = "pip install 'scoped-retrieval[otel]'"
 
 
 def _named(request: Mapping[str, Any], contract: Mapping[str, Any]) -> dict[str, Any]:

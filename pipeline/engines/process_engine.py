@@ -73,15 +73,11 @@ def local_engine(workers: int | None) -> Callable[..., Generator[int]]:
     """
 
     def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
-        count = workers or (worth_starting(len(shards), cores()) if in_memory(job) is None else 1)
+        worth_starting = min(cores(), len(shards) // SHARDS_EACH) if in_memory(job) is None else 1
+        count = workers or worth_starting
         return (ProcessEngine(count) if count > 1 else in_this_process)(job, shards, clock)
 
     return engine
-
-
-def worth_starting(shards: int, cores: int) -> int:
-    """The number of workers with enough work, at most one per core."""
-    return max(1, min(cores, shards // SHARDS_EACH))
 
 
 def _begin() -> None:

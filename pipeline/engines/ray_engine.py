@@ -11,7 +11,6 @@ for the shards in flight, because a resumed shard has a different time of captur
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import socket
@@ -32,15 +31,7 @@ IN_FLIGHT = 2
 """Queued shards per core of the cluster: enough to keep workers busy, few enough that an interrupt is not slow."""
 ANSWERS_WITHIN = 5.0
 """The connection timeout, in seconds, for a cluster named by host and port."""
-_HINT = "install scoped-retrieval[ray]"
 _HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\[\]]+)\]?:(\d+)")
-
-
-def ray_available() -> tuple[bool, str]:
-    """Whether `RayEngine` is available here, and if not, why. Imports nothing."""
-    if importlib.util.find_spec("ray") is None:
-        return False, f"ray is not installed; {_HINT}"
-    return True, ""
 
 
 @dataclass(frozen=True)
@@ -122,12 +113,13 @@ def _reached(address: str | None) -> None:
 
 @lru_cache(maxsize=1)
 def _ray() -> Any:
-    available, why = ray_available()
-    if not available:
-        raise EngineError("Expected the package ray, got none - at engine", hint=why)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    import ray
-    import ray.exceptions
-
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise EngineError(
+            "Expected the package ray, got none - at engine", hint="install scoped-retrieval[ray]"
+        ) from error
     return ray
