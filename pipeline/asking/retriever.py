@@ -45,7 +45,7 @@ from ..progress import Say, quiet
 from ..reading.grants import grants_in_force
 from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
-from ..requests.presets import Preset, load_preset
+from ..requests.presets import Preset, fields_in
 from ..requests.resolve import RequestResolver
 from ..runs import Runs, StagedRun, compact
 from ..storage.places import ObjectPlace, Place, fixed_place
@@ -144,7 +144,7 @@ class Retriever:
             encoder = encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder))
         if isinstance(cross_encoder, (str, Path)):
             cross_encoder = CrossEncoder(cross_encoder)
-        bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
+        bounds = Preset(fields_in(preset)) if isinstance(preset, (str, Path)) else preset
         viewed = opened.view()
         source = opened.path / "grants.yaml" if grants is None else grants
         source = source if isinstance(source, GrantsFile) else fixed_place(source)
@@ -157,7 +157,7 @@ class Retriever:
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
         resolver = RequestResolver(principal, viewed, current, bounds, known, trees)
         return cls(
-            Session(source, line, resolver, store, {**settings, **who}, clock or _now),
+            Session(source, line, resolver, store, {**settings, **who}, clock or (lambda: datetime.now(UTC))),
             policies=policies,
             shard_requests=shard_requests,
             telemetry=telemetry,
@@ -388,7 +388,3 @@ def _choice(encoder: str | EncoderChoice) -> EncoderChoice:
     if isinstance(encoder, EncoderChoice):
         return encoder
     return EncoderChoice() if encoder == "auto" else EncoderChoice(encoder)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

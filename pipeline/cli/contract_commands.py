@@ -61,7 +61,7 @@ def delegate(
 ) -> int:
     """Create a preset for a sub-agent. It sees no row that its parent does not; pass the preset to `ask` and `run` as --preset."""
     from ..contracts.scope import delegated
-    from ..requests.presets import plain_fields, preset_of
+    from ..requests.presets import Preset, plain_fields
 
     settings = settings_of("corpus", "runs")
     asked = _fields(settings, str(child) if child else None, given)
@@ -72,7 +72,7 @@ def delegate(
     counts = {"parent": len(above.rows), "child": len(below.rows), "outside": 0}
     found = {
         "preset": preset,
-        "digest": preset_of(fields).digest,
+        "digest": Preset(fields).digest,
         "rows": counts,
         "denied": below.contract["denied_reason"],
     }

@@ -116,10 +116,6 @@ def _expect_list(value: Any, at: str) -> None:
         raise InputError.described(f"at most {MAX_PATTERNS:,} entries", f"{len(value):,}", at)
 
 
-def one_of(vocabulary: v.Vocabulary) -> Converter:
-    return vocabulary.canonical
-
-
 def some_of(vocabulary: v.Vocabulary) -> Converter:
     def convert(value: Any, at: str) -> list[str]:
         return [vocabulary.canonical(item, f"{at}[{i}]") for i, item in enumerate(names(value, at))]

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +29,19 @@ from .narrowing import PLACES, Fields, narrowed
 
 @dataclass(frozen=True)
 class Preset:
-    """The fields of a preset, and the first 16 hex digits of the SHA-256 over their values."""
+    """The fields of a preset."""
 
     fields: Fields
-    digest: str
+
+    @cached_property
+    def digest(self) -> str:
+        """The first 16 hex digits of the SHA-256 over their values."""
+        text = json.dumps(plain_fields(self.fields), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def bound(self, given: Mapping[str, Any], at: str) -> dict[str, Any]:
         """The columns of a request, bounded."""
         return {**narrowed(self.fields, Fields(given), at).given, "preset": self.digest}
-
-
-def preset_of(fields: Fields) -> Preset:
-    """The preset of some fields."""
-    text = json.dumps(plain_fields(fields), sort_keys=True, ensure_ascii=False)
-    return Preset(fields, hashlib.sha256(text.encode()).hexdigest()[:16])
-
-
-def load_preset(path: str | Path) -> Preset:
-    """The preset of a JSON or YAML file.
-
-    Raises:
-        InputError: the file cannot be read, or is not one row of request fields.
-    """
-    return preset_of(fields_in(path))
 
 
 def fields_in(path: str | Path) -> Fields:

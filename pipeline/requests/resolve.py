@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.blocks.token_counting import BASE
 from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.scope.active_grants import active_grants_of
 from ...nodes.scope.selectors import selected_pairs, source_pairs
@@ -42,9 +43,6 @@ from .files import FileRow, Row
 from .handoff import handoff
 from .presets import Preset
 
-TOKENIZER = "approx-bpe/1"
-"""The bundled counter, used unless the request names another."""
-
 DEFAULTS: dict[str, Any] = {
     "intent_source": "runtime",
     "question": "",
@@ -52,7 +50,7 @@ DEFAULTS: dict[str, Any] = {
     "allow_stale_memory": False,
     "require_citation": True,
     "require_snapshot": True,
-    "tokenizer": TOKENIZER,
+    "tokenizer": BASE,
 }
 """Defaults of the fields of a row."""
 
