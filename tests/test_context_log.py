@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.turns import reading
 from scoped_retrieval.pipeline.context.artifacts import artifact
-from scoped_retrieval.pipeline.context.events import read_events
+from scoped_retrieval.pipeline.context.events import LogRows, read_events
 from scoped_retrieval.pipeline.context.log import SessionLog, open_reference, read_session
 
 
@@ -41,6 +41,10 @@ EVENTS = session(60)
 IDS = [event["id"] for event in EVENTS]
 
 
+def ids(rows: LogRows) -> list[str]:
+    return [row["event_id"] for row in rows.events]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     log = SessionLog.open(tmp_path / "s", "session")
@@ -63,8 +67,8 @@ def test_rows_are_the_same_from_a_list_a_file_and_a_folder(cuts: list[int], chec
         SessionLog.open(folder, "session").append(EVENTS)
         listed = read_events(EVENTS, "session", checks)
         for place in (file, folder):
-            session_id, view = read_session(place, checks=checks)
-            assert session_id == "session" and view.rows.events == listed.events
+            rows = read_session(place, checks=checks)
+            assert rows.session_id == "session" and rows.events == listed.events
         reference = next(refs[-1] for refs in (row["refs"] for row in listed.events) if refs)
         assert open_reference(file, reference) == open_reference(folder, reference) == listed.artifacts.open(reference)
         assert artifact(open_reference(folder, reference)) == reference
@@ -76,10 +80,10 @@ def test_rows_are_the_same_from_a_list_a_file_and_a_folder(cuts: list[int], chec
 
 def test_an_event_that_came_before_is_skipped_and_one_with_its_id_refused(folder: Path):
     log = SessionLog.open(folder)
-    assert log.append(EVENTS[:5]) == 0 and log.count() == len(EVENTS)
+    assert log.append(EVENTS[:5]) == 0 and len(log.read().events) == len(EVENTS)
     with pytest.raises(InputError, match="an id of its own"):
         log.append([{**EVENTS[-1], "id": "new"}, {**EVENTS[3], "kind": "user.message"}])
-    assert log.ids() == IDS and SessionLog.open(folder).ids() == IDS, "nothing of the append is in the log"
+    assert ids(log.read()) == IDS and ids(SessionLog.open(folder).read()) == IDS, "nothing of the append is in the log"
     assert log.append([{**EVENTS[-1], "id": "new"}]) == 1
 
 
@@ -97,9 +101,8 @@ def test_a_file_skips_lines_that_cannot_be_read_and_counts_them(tmp_path: Path):
     good = [json.dumps(event) for event in EVENTS[:3]]
     damaged = ['{"id": "x", "text": "\\ud800"}', '{"id": "torn", "kind"', "5", ""]
     file.write_text("\n".join([good[0], *damaged, *good[1:], '{"id": "unfinished']))
-    _, view = read_session(file)
-    assert [row["event_id"] for row in view.rows.events] == IDS[:3]
-    assert view.skipped == 4
+    rows = read_session(file)
+    assert (ids(rows), rows.skipped) == (IDS[:3], 4)
 
 
 @pytest.mark.parametrize("data", [b"\x00\x00\x00", b"\x1f\x8b\x08\x00", b"a note", b"[{}]"])
@@ -144,7 +147,7 @@ def test_a_memory_recalled_before_the_window_is_in_the_view(tmp_path: Path):
         ]
     )
     log.append(EVENTS)
-    assert [row["memory_id"] for row in log.view().rows.memories] == ["m1"] and not log.view(0).rows.memories
+    assert [row["memory_id"] for row in log.view().memories] == ["m1"] and not log.view(0).memories
     with pytest.raises(InputError, match="a place in the log from 0 to 61"):
         log.view(62)
 
@@ -156,7 +159,7 @@ def test_a_memory_recalled_before_the_window_is_in_the_view(tmp_path: Path):
 def test_a_line_that_is_changed_or_missing_is_detected(folder: Path, place: int):
     lines = (folder / "EVENTS").read_bytes().splitlines(keepends=True)
     opened = SessionLog.open(folder)
-    assert opened.count() == len(EVENTS)
+    assert len(opened.read().events) == len(EVENTS)
     missing = [*lines[:place], *lines[place + 1 :]] if place < 2 else lines
     changed = [
         line.replace(b'"createdAt":"2026', b'"createdAt":"2025', number == place) for number, line in enumerate(lines)
@@ -164,7 +167,7 @@ def test_a_line_that_is_changed_or_missing_is_detected(folder: Path, place: int)
     for damaged in {b"".join(missing), b"".join(changed)} - {b"".join(lines)}:
         (folder / "EVENTS").write_bytes(damaged)
         for log in (lambda: opened, lambda: SessionLog.open(folder)):
-            for use in ("view", "read", "count", "ids"):
+            for use in ("view", "read"):
                 with pytest.raises(VerificationError, match="EVENTS"):
                     getattr(log(), use)()
             with pytest.raises(VerificationError, match="EVENTS"):
@@ -175,9 +178,13 @@ def test_a_line_that_is_changed_or_missing_is_detected(folder: Path, place: int)
 
 def test_an_older_copy_that_was_restored_is_read_again(folder: Path):
     log, whole = SessionLog.open(folder), (folder / "EVENTS").read_bytes()
-    assert log.ids() == IDS
+    assert ids(log.read()) == IDS
     (folder / "EVENTS").write_bytes(whole[: whole[:-1].rindex(b"\n") + 1])
-    assert log.ids() == IDS[:40] and log.append(EVENTS) == 20 and SessionLog.open(folder).ids() == log.ids() == IDS
+    assert (
+        ids(log.read()) == IDS[:40]
+        and log.append(EVENTS) == 20
+        and ids(SessionLog.open(folder).read()) == ids(log.read()) == IDS
+    )
 
 
 # --- several writers ----------------------------------------------------------------------------------------------------
@@ -201,7 +208,7 @@ def test_two_processes_append_to_one_log(tmp_path: Path):
         (tmp_path / name).write_text("\n".join(lines))
         writers.append(subprocess.Popen([sys.executable, "-c", APPENDER, str(tmp_path / "s"), str(tmp_path / name)]))
     assert [writer.wait() for writer in writers] == [0, 0]
-    found = SessionLog.open(tmp_path / "s").ids()
+    found = ids(SessionLog.open(tmp_path / "s").read())
     assert len(found) == len(set(found)) == 32
     for name in "ab":
         assert [each for each in found if each.startswith(name)] == [f"{name}-{each}" for each in IDS[:12]]
@@ -232,5 +239,5 @@ def test_whatever_happens_to_a_log_its_events_stay_in_order(steps: list[str], da
                     log.append([{**EVENTS[0], "id": "new"}, {"id": "no event"}])
             elif step == "reopen":
                 log = SessionLog.open(path)
-            assert [row["event_id"] for row in log.view().rows.events] == IDS[:count]
-        assert log.ids() == SessionLog.open(path).ids() == IDS[:count]
+            assert ids(log.view()) == IDS[:count]
+        assert ids(log.read()) == ids(SessionLog.open(path).read()) == IDS[:count]

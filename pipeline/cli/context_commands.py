@@ -118,7 +118,7 @@ def log(
             added = opened.append(file.values, file.at)
         except InputError as error:
             raise of_other_file(error, file) from error
-    events = opened.count()
+    events = len(opened.read().events)
     if skipped:
         note(f"log: {counted(skipped, 'line')} could not be read and were left out")
     emit({"session_id": opened.session_id, "events": events, "appended": added})
@@ -157,7 +157,7 @@ def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) 
 
     seen = ContextStore.of(settings).replay(input_id).projection
     decided = {name: each.decisions.to_pylist() for name, each in snapshots_of(settings, seen).items() if each}
-    found = why(seen, expected, events=read_session(log)[1].rows if log else None, snapshots=decided)
+    found = why(seen, expected, events=read_session(log) if log else None, snapshots=decided)
     lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
     lines += [
         f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError
+from ...nodes.turns.folding import Folded
 from ..parsing.strict_json import json_text
 from ..parsing.values import TIME
 from ..sources.jsonl import Record, parse_json
@@ -37,12 +38,18 @@ _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class LogRows:
-    """Some events of a session."""
+    """Some events of a session, and the state before them."""
 
+    session_id: str
     events: list[Row]
     memories: list[Row]
     artifacts: Artifacts = field(default_factory=Artifacts)
     """Opens the references of these events."""
+    earlier: Folded = field(default_factory=Folded)
+    named: frozenset[str] = frozenset()
+    """Retrieval snapshots that events of the whole log name: one of a later event is not of an earlier turn."""
+    skipped: int = 0
+    """Lines that could not be read."""
 
 
 @dataclass
@@ -67,7 +74,7 @@ class LogReader:
         given = [as_read(value, at(number)) for number, value in enumerate(values)]
         rows = self.rows(given, at)
         taken = [given[number] for number in rows]
-        return LogRows(list(rows.values()), self.memories, Artifacts(lambda: taken))
+        return LogRows(self.session_id, list(rows.values()), self.memories, Artifacts(lambda: taken))
 
     def rows(self, values: Sequence[Mapping[str, Any]], at: Callable[[int], str]) -> dict[int, Row]:
         """The rows of the next events by the place of each in `values`; repeated events have none."""

@@ -2,7 +2,7 @@
 
     log = SessionLog.open("sessions/s-1", session_id="s-1")
     log.append([{"id": "e1", "kind": "user.goal", ...}])
-    view = log.view()                    # the rows and facts for a projection at the end of the log
+    rows = log.view()                    # the rows and facts for a projection at the end of the log
 
 `EVENTS` is a chain (`storage.chain`), as those of a corpus and of runs: each line has the events of one append and the
 hash of the line before. Several objects and processes may append to one folder.
@@ -14,7 +14,7 @@ that is not a JSON object is left out and counted); `open_reference` the text of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,6 @@ from .artifacts import Artifacts
 from .events import EventFile, LogReader, LogRows, Row, as_read, read_event_file
 from .masking import listed
 from .transcripts import kind_of
-
-
-@dataclass(frozen=True)
-class LogView:
-    """Rows of a session from some event on, and the state there."""
-
-    rows: LogRows
-    earlier: Folded = field(default_factory=Folded)
-    skipped: int = 0
-    """Lines that could not be read."""
-    named: frozenset[str] = frozenset()
-    """Retrieval snapshots that events of the whole log name: one of a later event is not of an earlier turn."""
 
 
 class SessionLog:
@@ -70,7 +58,7 @@ class SessionLog:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def view(self, at: int | None = None) -> LogView:
+    def view(self, at: int | None = None) -> LogRows:
         """The newest rows before a place of the log (default: its end), and the facts of the events before them.
 
         Raises:
@@ -88,26 +76,16 @@ class SessionLog:
             folded, since = Folded(), 0
         for row in self._rows[since:first]:
             folded.add(row)
-        return LogView(self._of(first, end), folded.copy(), named=frozenset(self._named))
+        return replace(self._of(first, end), earlier=folded.copy(), named=frozenset(self._named))
 
-    def read(self) -> LogView:
+    def read(self) -> LogRows:
         """The rows of every event.
 
         Raises:
             VerificationError: the log was changed.
         """
         self._refresh()
-        return LogView(self._of(0, len(self._rows)))
-
-    def count(self) -> int:
-        """The number of events."""
-        self._refresh()
-        return len(self._rows)
-
-    def ids(self) -> list[str]:
-        """The ids of the events."""
-        self._refresh()
-        return [row["event_id"] for row in self._rows]
+        return self._of(0, len(self._rows))
 
     def open_ref(self, reference: str) -> str:
         """The text of a reference in a model input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked.
@@ -120,7 +98,7 @@ class SessionLog:
 
     def _of(self, first: int, end: int) -> LogRows:
         memories = [row for row in self._reader.memories if row["from_seq"] < end]
-        return LogRows(self._rows[first:end], memories, Artifacts(self._events))
+        return LogRows(self.session_id, self._rows[first:end], memories, Artifacts(self._events))
 
     def _events(self) -> Iterator[Mapping[str, Any]]:
         """The events as they came."""
@@ -191,8 +169,8 @@ def _begun(folder: Path, session_id: str) -> Line:
         return chain.last() or chain.append(None, {"session_id": session_id, "events": []})
 
 
-def read_session(path: str | Path, session_id: str | None = None, checks: Sequence[str] = ()) -> tuple[str, LogView]:
-    """The id and all rows of a session, from a log folder or a file of JSON lines; `checks` are commands that count as
+def read_session(path: str | Path, session_id: str | None = None, checks: Sequence[str] = ()) -> LogRows:
+    """All rows of a session, from a log folder or a file of JSON lines; `checks` are commands that count as
     checks.
 
     Raises:
@@ -201,14 +179,12 @@ def read_session(path: str | Path, session_id: str | None = None, checks: Sequen
     """
     place = Path(path)
     if place.is_dir():
-        log = SessionLog.open(place, checks=checks)
-        return log.session_id, log.read()
+        return SessionLog.open(place, checks=checks).read()
     file, reader = read_event_file(place), LogReader(session_id or place.stem, checks)
     try:
-        rows = reader.read(file.values, file.at)
+        return replace(reader.read(file.values, file.at), skipped=file.skipped)
     except InputError as error:
         raise of_other_file(error, file) from error
-    return reader.session_id, LogView(rows, skipped=file.skipped)
 
 
 def open_reference(path: str | Path, reference: str) -> str:

@@ -17,7 +17,6 @@ from typing import Any, TypedDict, Unpack
 
 from ...nodes.context_tables import CONTEXT_TURNS
 from ...nodes.errors import InputError
-from ...nodes.turns.folding import Folded
 from ..line.tokenizers import load_counters
 from ..sources.jsonl import Record
 from .events import LogRows, read_events
@@ -35,7 +34,6 @@ from .inputs import (
     turn_row,
 )
 from .line import run_context
-from .log import LogView
 from .masking import expect_unicode, from_folder, is_absolute, listed
 from .projection import Projection, Projections
 from .rules import read_rules
@@ -44,8 +42,8 @@ from .rules import read_rules
 class Given(TypedDict, total=False):
     """What the inputs of turns are made of."""
 
-    events: Iterable[Any] | LogRows | LogView
-    """Session events in their order (S3.58), or the view of a session log."""
+    events: Iterable[Any] | LogRows
+    """Session events in their order (S3.58), or the rows of a session log."""
     state: Mapping[str, Any] | None
     """An AgentState of the harness's own; events add to it."""
     budget: Mapping[str, Any] | None
@@ -113,19 +111,14 @@ class ContextPolicy:
         """The log and the inputs of the line, checked."""
         if unknown := sorted(given.keys() - Given.__annotations__.keys()):
             raise TypeError(f"unexpected argument {unknown[0]!r}")
-        named, earlier = set[str](), Folded()
         events, session_id, tools = given.get("events", ()), given.get("session_id"), given.get("visible_tools")
-        if isinstance(events, LogView):
-            named |= events.named
-            events, earlier = events.rows, events.earlier
         if isinstance(events, LogRows):
             log = events
-            session_id = session_id or (log.events[0]["session_id"] if log.events else "session")
         else:
             session_id = "session" if session_id is None else session_id
             expect_unicode(session_id, "session_id")
             log = read_events(events, session_id, self.checks)
-        rows = self.turns_of(turns, log.events, session_id, given.get("budget"))
+        rows = self.turns_of(turns, log.events, session_id or log.session_id, given.get("budget"))
         root = _root(rows)
         log = replace(log, events=[_from_folder(row, root) for row in log.events])
         snapshots = listed(given.get("snapshots", ()), "snapshots", "snapshots")
@@ -133,12 +126,12 @@ class ContextPolicy:
             *read_snapshots(each for each in snapshots if not _is_replay(each)),
             *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each)),
         ]
-        named |= {name for row in log.events for name in row["snapshot_ids"] or ()}
+        named = log.named.union(*(row["snapshot_ids"] or () for row in log.events))
         found = completed_items({**item, "given": item["snapshot_id"] not in named} for item in items)
         return log, {
             "context_turns": rows,
             "log_events": log.events,
-            "earlier": earlier.after(seed_facts(given.get("state")), lambda name: from_folder(name, root) or ""),
+            "earlier": log.earlier.after(seed_facts(given.get("state")), lambda name: from_folder(name, root) or ""),
             "rule_texts": self.rules,
             "memory_records": [*read_memories(given.get("memories", ())), *log.memories],
             "retrieved_items": [_from_folder(row, root) for row in found],

@@ -19,7 +19,8 @@ from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..runs.ids import is_snapshot
 from ..sources.jsonl import Record
-from .log import LogView, SessionLog, read_session
+from .events import LogRows
+from .log import SessionLog, read_session
 from .masking import listed
 from .policy import ContextPolicy
 from .projection import Projection, Projections
@@ -63,7 +64,7 @@ def project_log(
     turn = _object(given, "turn") | ({"asOfSeq": at} if at is not None else {})
     place = turn.get("asOfSeq", turn.get("as_of_seq"))
     checks = _given(given, "checks")
-    session_id, view = _session(log, place if type(place) is int else None, every, checks)
+    rows = _session(log, place if type(place) is int else None, every, checks)
     if phase is not None:
         turn["phase"] = canonical(PHASES, phase, "--phase")
     budget = _object(given, "budget")
@@ -71,25 +72,25 @@ def project_log(
         budget = {**{k: v for k, v in budget.items() if k not in ("maxTokens", "max_tokens")}, "maxTokens": max_tokens}
     turns = [turn]
     if every:
-        asked = [row for row in view.rows.events if row["kind"] == "model.request"]
+        asked = [row for row in rows.events if row["kind"] == "model.request"]
         if type(place) is int:  # the input of the request with this number has only the events before it
             asked = [row for row in asked if row["seq"] <= place]
         if not asked:
             raise InputError.described("a `model.request` event for every input", "none", f"--all of {log}",
                                        hint="without --all the input after the last event is projected, with --at N the one before event N.")  # fmt: skip
         turns = [
-            turn | {"asOfSeq": row["seq"], "turnId": row["turn_id"] or str(row["seq"]), "inputId": f"{session_id}/{row['seq']}"}
+            turn | {"asOfSeq": row["seq"], "turnId": row["turn_id"] or str(row["seq"]), "inputId": f"{rows.session_id}/{row['seq']}"}
             for row in asked
         ]  # fmt: skip
-    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view, turns)]
+    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, rows, turns)]
     files = rule_files(rules) if rules else []
     policy = policy_of(given, files)
     found = policy.project_turns(
-        turns=turns, events=view, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
-        snapshots=snapshots, session_id=session_id,
+        turns=turns, events=rows, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
+        snapshots=snapshots,
     )  # fmt: skip
-    if view.skipped:
-        found = found.under("records_skipped", f"lines of the log could not be read and are left out: {view.skipped}")
+    if rows.skipped:
+        found = found.under("records_skipped", f"lines of the log could not be read and are left out: {rows.skipped}")
     if rules and (missing := about_rules(rules, policy.rules)):
         found = found.under(*missing)
     return found
@@ -132,19 +133,18 @@ def _read(inputs: Path | None) -> dict[str, Any]:
     return given
 
 
-def _session(log: Path, at: int | None, every: bool, checks: Sequence[str]) -> tuple[str, LogView]:
+def _session(log: Path, at: int | None, every: bool, checks: Sequence[str]) -> LogRows:
     """The session of a log; of a folder only the events that the turn needs."""
     if log.is_dir() and not every:
-        opened = SessionLog.open(log, checks=checks)
-        return opened.session_id, opened.view(at)
+        return SessionLog.open(log, checks=checks).view(at)
     return read_session(log, checks=checks)
 
 
-def _own_snapshots(settings: Settings, view: LogView, turns: list[dict[str, Any]]) -> list[Any]:
+def _own_snapshots(settings: Settings, rows: LogRows, turns: list[dict[str, Any]]) -> list[Any]:
     """The snapshots of this project's runs that turns or events name, and that the principal may read; the ledger reports
     the others as missing.
     """
-    named = {name for row in view.rows.events for name in row["snapshot_ids"] or ()}
+    named = {name for row in rows.events for name in row["snapshot_ids"] or ()}
     for turn in turns:
         named.update(Record.of(turn, "turn").strings("retrievalSnapshotIds", "snapshotIds") or [])
     found = (_replayed(settings, name) for name in sorted(filter(is_snapshot, named)))
@@ -159,7 +159,7 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
     """
     session_id, events, left_out = events_of_transcript(path, kind)
     log = SessionLog.open(out, session_id=session_id)
-    held = set(log.ids())
+    held = {row["event_id"] for row in log.read().events}
     new = log.append([event for event in events if event["id"] not in held])
     notes = list[str]()
     if others := len(held - {event["id"] for event in events}):
@@ -189,8 +189,8 @@ def demonstration() -> Projection:
     folder = resources.files(f"{__name__.rsplit('.', 3)[0]}.data") / "context" / "round-9"
     with resources.as_file(folder) as place:
         given = _read(place / "inputs.yaml")
-        session_id, view = read_session(place / "session.jsonl", "round-9", checks=_given(given, "checks"))
+        rows = read_session(place / "session.jsonl", "round-9", checks=_given(given, "checks"))
     return policy_of(given).project(
-        events=view.rows, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
-        turn=given.get("turn"), session_id=session_id,
+        events=rows, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
+        turn=given.get("turn"),
     )  # fmt: skip

@@ -435,7 +435,7 @@ def test_a_turn_is_the_same_alone_in_a_batch_from_a_list_a_file_and_a_folder(
         log.append(session.events)
         others = [made.project_turns(turns=turns, events=session.events, **given_)]
         if session.events:
-            others.append(made.project_turns(turns=turns, events=read_session(file, checks=made.checks)[1], **given_))
+            others.append(made.project_turns(turns=turns, events=read_session(file, checks=made.checks), **given_))
         for place, turn in enumerate(turns):
             view = log.view(turn["asOfSeq"])
             alone = made.project_turns(turns=[turn], events=session.events, **given_)[0]
