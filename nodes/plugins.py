@@ -70,18 +70,17 @@ class Plugins:
     digest: str = ""
 
     def __post_init__(self) -> None:
-        for kind, given in (("gates", self.gates), ("lanes", self.lanes), ("score_terms", self.score_terms)):
+        for kind, functions in (("gates", ("stops", "removes")), ("lanes", ("recall",)), ("score_terms", ("value",))):
+            given = getattr(self, kind)
             check_names([one.name for one in given], kind)
             for one in given:
                 _check_columns(one.columns, EVIDENCE.columns, f"{one.name}.columns")
+                for name in functions:
+                    if getattr(one, name) is None:
+                        raise InputError.described("a function", "none", f"{one.name}.{name}")
         for gate in self.gates:
             _check_gate(gate)
-        for lane in self.lanes:
-            if lane.recall is None:
-                raise InputError.described("a function", "none", f"{lane.name}.recall")
         for term in self.score_terms:
-            if term.value is None:
-                raise InputError.described("a function", "none", f"{term.name}.value")
             if not isinstance(term.weight, int | float) or not 0.0 <= term.weight <= MOST_WEIGHT:
                 raise InputError.expected(f"a number from 0 to {MOST_WEIGHT:g}", term.weight, f"{term.name}.weight")
 
@@ -146,10 +145,6 @@ def _check_gate(gate: Gate) -> None:
     if gate.bound_stops is not None:
         hint = "a grant is judged by the gates of the package; `stops` is given the contract"
         raise InputError.described("no `bound_stops`", "a function", f"{gate.name}.bound_stops", hint=hint)
-    for name, function in (("stops", gate.stops), ("removes", gate.removes)):
-        if function is None:
-            hint = "both walls judge every row: `stops` a segment at once, `removes` candidates again"
-            raise InputError.described("a function", "none", f"{gate.name}.{name}", hint=hint)
 
 
 NO_PLUGINS = Plugins()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..nodes.errors import InputError
 from ..nodes.lanes import Lane
@@ -50,12 +50,10 @@ __all__ = [
     "with_digest",
 ]
 
-_GROUPS = ("gates", "lanes", "score_terms", "readers")
+_KINDS = {"gates": Gate, "lanes": Lane, "score_terms": ScoreTerm, "readers": SourceReader}
+"""The types that an entry point of each group has."""
 _INSTALLED = re.compile(r"(^|/)\.|\.dist-info/|\.egg-info/|\.py[co]$|\.pth$")
 """Hidden files, metadata and scripts that an installer writes, and compiled code; they differ between machines."""
-
-Named = TypeVar("Named", Gate, Lane, ScoreTerm, SourceReader)
-"""The types that an entry point may have; each has a `name`."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +72,14 @@ def installed(names: Collection[str]) -> Installed:
     """
     if not names:
         return Installed()
-    gates = _objects("gates", Gate, names)
-    lanes = _objects("lanes", Lane, names)
-    score_terms = _objects("score_terms", ScoreTerm, names)
-    readers = _objects("readers", SourceReader, names)
-    known = {one.name.partition(".")[0] for one in (*gates, *lanes, *score_terms, *readers)}
+    found = {group: _objects(group, kind, names) for group, kind in _KINDS.items()}
+    known = {one.name.partition(".")[0] for objects in found.values() for one in objects}
     if missing := sorted(set(names) - known):
         hint = "install the package whose entry points scoped_retrieval.gates, .lanes, .score_terms or .readers have it"
         raise InputError.described("plugins that are installed", f"no {missing[0]}", "plugins", hint=hint)
+    readers = found.pop("readers")
     check_names([one.name for one in readers], "readers")
-    line = with_digest(Plugins(gates, lanes, score_terms))
-    return Installed(line, readers)
+    return Installed(with_digest(Plugins(**found)), readers)
 
 
 def is_installed(plugins: Plugins) -> bool:
@@ -130,13 +125,13 @@ def code_of(objects: Iterable[Any]) -> str:
     return hashlib.sha256("\n".join([*sorted(declarations), *digests]).encode()).hexdigest()
 
 
-def _objects(group: str, kind: type[Named], names: Collection[str]) -> tuple[Named, ...]:
+def _objects(group: str, kind: type[Any], names: Collection[str]) -> tuple[Any, ...]:
     """The objects of the entry points `scoped_retrieval.GROUP` that belong to some plugins, by name."""
     entries = sorted(entry_points(group=f"scoped_retrieval.{group}"), key=lambda entry: entry.name)
     return tuple(_loaded(entry, kind) for entry in entries if entry.name.partition(".")[0] in names)
 
 
-def _loaded(entry: EntryPoint, kind: type[Named]) -> Named:
+def _loaded(entry: EntryPoint, kind: type[Any]) -> Any:
     at = f"{entry.group}: {entry.name}"
     try:
         one = entry.load()
@@ -188,7 +183,7 @@ def _files(root: str, name: str) -> Iterator[tuple[str, bytes]]:
         found = [(Path(file).name, Path(file))]
     else:
         raise InputError.described("a module with a source file", root, name)
-    entries = [entry for group in _GROUPS for entry in entry_points(group=f"scoped_retrieval.{group}")]
+    entries = [entry for group in _KINDS for entry in entry_points(group=f"scoped_retrieval.{group}")]
     for dist in (entry.dist for entry in entries if entry.dist and entry.module.partition(".")[0] == root):
         found += [(str(file), Path(str(file.locate()))) for file in dist.files or ()]
     for path, file in found:

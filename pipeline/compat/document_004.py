@@ -54,7 +54,7 @@ from ...nodes.tables import (
 )
 from ..asking.retriever import Retriever
 from ..config.grants import grant_all
-from ..config.policies.roles import NO_ROLES, RoleOverlay, overlay_of, roles_of, validate_overlay
+from ..config.policies.roles import NO_ROLES, RoleOverlay, max_age_days, overlay_of, roles_of, validate_overlay
 from ..config.policies.tables import Policies, load_policies
 from ..corpus.store import Corpus
 from ..encoders.choice import OPENAI, EncoderChoice
@@ -232,7 +232,7 @@ def retrieve(
         rows_of(found.tables),
         audit=True,
         latency_ms=found.latency_ms,
-        max_age_days=policies.roles.max_age_days(role_id),
+        max_age_days=max_age_days(policies.roles.policies, role_id),
         chunk_ids=store.chunk_ids(),
     )
 
@@ -339,7 +339,7 @@ def assemble_bundle(given: Mapping[str, Any]) -> dict[str, Any]:
     )
     made = tail.run(*(name for name in TABLES_READ if name not in ("requests", "failures", "contracts", "sub_queries")))
     rows = {name: table.to_pylist() for name, table in {**tail.planned, **made, "requests": tail.requests}.items()}
-    limit = policies_of(overlay).roles.max_age_days(named.get("role_id"))
+    limit = max_age_days(policies_of(overlay).roles.policies, named.get("role_id"))
     chunks = {id_: one["chunk_id"] for id_, one in tail.named.items()}
     return bundle(rows, audit=True, max_age_days=limit, chunk_ids=chunks)
 

@@ -30,7 +30,6 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -44,8 +43,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ...nodes.errors import PolicyError, StoreError
 from ...nodes.tables import GRANTS
-from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
-from ..parsing.documents import ABSENT, Document, FirstVersion, Instant, Text, document, expected, word, words
+from ...nodes.vocabulary import LIFECYCLES, ZONES
+from ..parsing.documents import ABSENT, Document, FirstVersion, Instant, Text, document, expected, selector, word, words
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
 from ..parsing.quoting import shown, shown_key
 from ..parsing.yaml_files import parse
@@ -76,12 +75,6 @@ def _glob(value: str) -> str:
     return glob
 
 
-def _selector(value: str) -> str:
-    """A source selector, aliases of origin classes resolved."""
-    text = unicodedata.normalize("NFC", value)
-    return ORIGIN_CLASSES.aliases.get(text, text)
-
-
 def _entry(name: str) -> BeforeValidator:
     """A text in place of an object that has only this key."""
     return BeforeValidator(lambda value: {name: value} if isinstance(value, str) else value)
@@ -101,7 +94,7 @@ Texts = tuple[Text, ...]
 Zone = Annotated[str, word(ZONES)]
 States = Annotated[tuple[str, ...], words(LIFECYCLES, except_=("revoked",))]
 Globs = Annotated[tuple[Annotated[Text, AfterValidator(_glob)], ...], Field(max_length=MAX_PATTERNS)]
-Selectors = Annotated[tuple[Annotated[Text, AfterValidator(_selector)], ...], Field(max_length=MAX_PATTERNS)]
+Selectors = Annotated[tuple[Annotated[Text, AfterValidator(selector)], ...], Field(max_length=MAX_PATTERNS)]
 
 
 class _Limits(Document):

@@ -136,11 +136,6 @@ def user_folder(kind: Literal["config", "state"]) -> Path:
         raise InputError.described("a home folder", "none", "HOME", hint=hint) from error
 
 
-def find_project_file(start: Path) -> Path | None:
-    """The nearest `scoped-retrieval.toml` at or above `start`."""
-    return next((f for folder in (start, *start.parents) if (f := folder / PROJECT_FILE).is_file()), None)
-
-
 def load_settings(
     flags: Mapping[str, Any] | None = None,
     *,
@@ -164,7 +159,7 @@ def load_settings(
     cwd = Path.cwd() if cwd is None else cwd.resolve()
     environ = os.environ if environ is None else environ
     user = user_file() if user is None else user
-    project = find_project_file(cwd)
+    project = next((file for folder in (cwd, *cwd.parents) if (file := folder / PROJECT_FILE).is_file()), None)
 
     given = _from_environment(environ, cwd) | _from_flags(chosen or {}, cwd, "-c {}") | _from_flags(flags or {}, cwd)
     files = [_from_file(user, "user file")] if user.is_file() else []

@@ -185,7 +185,7 @@ class _Batch:
         ]
         found, refused = _Answers(self.folder / f"runs-{state}"), dict[str, str]()
         run = self.bench.ask(self.corpus, requests, found.runs)
-        for request_id, answer, surfaces in surfaces_of(run, self.bench.policies.roles.max_age_days):
+        for request_id, answer, surfaces in surfaces_of(run, self.bench.policies.roles.policies):
             case = _case(request_id)
             if any(self.planted.hook_ids.get(row["evidence_id"]) == case for row in answer.citations):
                 found.shown.add(case)

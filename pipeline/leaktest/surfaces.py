@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
 from ..asking.retrieval import Retrieval, retrieval_of
+from ..config.policies.roles import max_age_days
 from ..config.settings import Settings
 from ..contracts.explain import explain
 from ..contracts.scope import ContractResolver
@@ -53,15 +54,13 @@ UNKNOWN_ID = "0" * 26
 """An evidence id that no row has."""
 
 
-def surfaces_of(
-    run: Run, max_age_days: Callable[[str | None], float | None]
-) -> Iterator[tuple[str, Retrieval, Surfaces]]:
+def surfaces_of(run: Run, roles: pa.Table) -> Iterator[tuple[str, Retrieval, Surfaces]]:
     """Each request of a run with its answer and its surfaces, in order of their ids."""
     whole = {view.name: run.table(view.name, texts=True) for view in VIEWS}
     of_request = by_request({name: table for name, table in whole.items() if "request_id" in table.column_names})
     for request_id in sorted(run.snapshots["request_id"].to_pylist()):
         tables = of_request(request_id)
-        limit = max_age_days(tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None)
+        limit = max_age_days(roles, tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None)
         answer = retrieval_of(tables)
         stored = Replay(
             str(answer.snapshot_id), run.run_id, answer.status, answer.block, answer.block_ref, tables, {}, ()

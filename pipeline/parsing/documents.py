@@ -11,6 +11,7 @@ to restrict something. So an optional field has a default of None without a type
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -21,7 +22,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from ...nodes.errors import InputError, PolicyError
-from ...nodes.vocabulary import Vocabulary
+from ...nodes.vocabulary import ORIGIN_CLASSES, Vocabulary
 from . import values
 from .quoting import canonical, shown, shown_key
 
@@ -80,6 +81,12 @@ def _text(value: str) -> str:
     if not value.strip():
         raise expected("text", repr(value))
     return value
+
+
+def selector(value: str) -> str:
+    """A source selector in NFC, aliases of origin classes resolved."""
+    text = unicodedata.normalize("NFC", value)
+    return ORIGIN_CLASSES.aliases.get(text, text)
 
 
 ABSENT: Any = None

@@ -24,8 +24,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from ....nodes.errors import InputError, PolicyError
 from ....nodes.tables import ROLE_POLICIES, ROLE_RULES
-from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE
-from ...parsing.documents import Count, ModelDocument, Share, checked, expected, word
+from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, REQUIRED_EVIDENCE
+from ...parsing.documents import Count, ModelDocument, Share, checked, expected, selector, word
 from ...parsing.quoting import shown_key
 from ...progress import counted
 from ...sources.jsonl import parse_json
@@ -37,10 +37,6 @@ DEFAULT_PENALTY = 0.2
 """Default penalties of a stale row and of a row for other roles."""
 
 
-def _selector(value: str) -> str:
-    return ORIGIN_CLASSES.aliases.get(value, value)
-
-
 def _spoken(value: str) -> str:
     if not value.strip() or not value.isprintable():
         raise expected("printable text", counted(len(value), "character"))
@@ -48,7 +44,7 @@ def _spoken(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_spoken)]
-Selector = Annotated[Text, AfterValidator(_selector)]
+Selector = Annotated[Text, AfterValidator(selector)]
 TrustTier = Annotated[str, word(AUTHORITY)]
 Boost = Annotated[float, Field(ge=-1, le=1)]
 
@@ -162,10 +158,6 @@ class Roles:
         """The ids of the roles, sorted."""
         return self.policies["role"].to_pylist()
 
-    def max_age_days(self, role: str | None) -> float | None:
-        """The age from which a row is stale under a role; None if the role has no such age or no overlay."""
-        return max_age_days(self.policies, role)
-
 
 def validate_overlay(value: Any, file: str = "overlay") -> dict[str, Any]:
     """`{valid, errors}` (S4.5): every error names file, key, expected and actual value."""
@@ -240,7 +232,7 @@ def roles_of(overlays: Iterable[OverlayFile]) -> Roles:
 
 
 def max_age_days(role_policies: pa.Table, role: str | None) -> float | None:
-    """The maximum ages in ROLE_POLICIES, such as those of a stored run."""
+    """The age from which a row is stale under a role of ROLE_POLICIES; None if the role has no such age or no overlay."""
     limits = zip(*(role_policies[name].to_pylist() for name in ("role", "freshness_max_age_days")), strict=True)
     return dict(limits).get(role)
 
