@@ -25,23 +25,25 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...nodes.columns.kept import rows_by
-from ...nodes.errors import AccessError, InputError, StoreError
+from ...nodes.errors import AccessError, InputError, PolicyError, StoreError
 from ...nodes.recall.bm25 import Bm25
+from ...nodes.score_terms import terms_of_plugins
 from ...nodes.vocabulary import LANES as LANE_NAMES
 from ..config.grants import GrantsFile, load_grants
 from ..config.policies.tables import Policies, load_policies
+from ..config.policies.weight_files import expect_weighed
 from ..corpus import Corpus
 from ..encoders.choice import EncoderChoice
 from ..encoders.cross_encoder import CrossEncoder, PairReader, PairScores
 from ..encoders.encoder import encoder_of
-from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
+from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters
 from ..line.driver import LANES, Line, ordered_lanes
 from ..line.lanes import lanes_off
 from ..line.provenance import difference, package_versions, provenance, with_part
 from ..line.query_vectors import QueryVectors
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
-from ..progress import Say, quiet
+from ..progress import Say, StepReporter, quiet
 from ..reading.grants import grants_in_force
 from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
@@ -152,8 +154,34 @@ class Retriever:
         roles = None if policies.any_role else policies.roles.names
         modes = rows_by(policies.mode_policies, "mode")
         known = AllowedNames(modes, roles, registered(tokenizers), active.term_names)
+        for column in terms_of_plugins(policies.purpose_policies.column_names):
+            expect_weighed(column.removeprefix("weight_"), active.term_names, "weights", PolicyError)
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
-        line, settings = _line(viewed, policies, current, wanted, encoder, bm25 or Bm25(), cross_encoder, active)
+        bm25, used = bm25 or Bm25(), ordered_lanes(wanted)
+        settings = {"lanes": ",".join(used), "bm25": f"k1={bm25.k1} b={bm25.b}"}
+        if active:
+            settings["plugins"] = ",".join(active.names)
+        off = lanes_off(wanted, viewed.encoder_profile, encoder)
+        line = Line(
+            corpus=viewed,
+            policies=policies.inputs(),
+            grants=current.table,
+            provenance=provenance(
+                generation=viewed.generation,
+                policies=policies.digest,
+                grants=current.digest,
+                encoder=viewed.encoder_profile if "semantic" in used and "semantic" not in off else None,
+                settings=settings,
+                cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
+                plugins=active.digest,
+            ),
+            lanes=used,
+            bm25=bm25,
+            vectors=QueryVectors(encoder),
+            lanes_off=off,
+            pairs=PairScores(cross_encoder),
+            plugins=active,
+        )
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
         resolver = RequestResolver(principal, viewed, current, bounds, known, trees)
         return cls(
@@ -215,6 +243,8 @@ class Retriever:
         """
         if self.runs is None:
             raise InputError.described("a folder of runs", "none", "runs")
+        from tqdm.auto import tqdm
+
         started = time.perf_counter()
         self.corpus.expect_unerased()
         self._session.renew()
@@ -226,8 +256,10 @@ class Retriever:
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed in any case: an interrupted engine may have workers to stop.
             with closing(engine(ShardJob(staged, line, pays), shards, self._session.clock)) as done:
-                for _ in with_progress(done, len(shards), progress, say):
-                    pass
+                tell = StepReporter(say, "answered {:,} of {:,} shards")
+                shown = tqdm(done, total=len(shards), unit="shard", disable=not progress)
+                for count, _ in enumerate(shown, start=1):
+                    tell(count, len(shards))
             run = staged.finish()
         return RunSummary(run.run_id, run.folder, run.statuses, time.perf_counter() - started)
 
@@ -337,51 +369,6 @@ class Retriever:
         """The projects that the principal audits now."""
         mine = grants_in_force(self.grants.table, self.principal, self._session.clock())
         return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
-
-
-def _line(
-    corpus: Corpus,
-    policies: Policies,
-    grants: GrantsFile,
-    lanes: Collection[str],
-    encoder: Any,
-    bm25: Bm25,
-    cross_encoder: PairReader | None,
-    plugins: Plugins,
-) -> tuple[Line, dict[str, str]]:
-    """The line, and its settings as a manifest records them: lanes, BM25, and plugins if any.
-
-    If a model does not answer, its lane is off and the provenance omits it.
-
-    Raises:
-        PolicyError: a weight names an unknown score term.
-    """
-    policies.expect_weighted_terms(plugins.term_names)
-    settings = {"lanes": ",".join(ordered_lanes(lanes)), "bm25": f"k1={bm25.k1} b={bm25.b}"}
-    if plugins:
-        settings["plugins"] = ",".join(plugins.names)
-    off = lanes_off(lanes, corpus.encoder_profile, encoder)
-    line = Line(
-        corpus=corpus,
-        policies=policies.inputs(),
-        grants=grants.table,
-        provenance=provenance(
-            generation=corpus.generation,
-            policies=policies.digest,
-            grants=grants.digest,
-            encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
-            settings=settings,
-            cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
-            plugins=plugins.digest,
-        ),
-        lanes=ordered_lanes(lanes),
-        bm25=bm25,
-        vectors=QueryVectors(encoder),
-        lanes_off=off,
-        pairs=PairScores(cross_encoder),
-        plugins=plugins,
-    )
-    return line, settings
 
 
 def _choice(encoder: str | EncoderChoice) -> EncoderChoice:

@@ -1,7 +1,7 @@
 """The shards of a run: how requests are divided into them, and how one runs, on this machine or another.
 
 Gives: `shards_of`, the shard of each request; `ShardJob`, which runs a shard and writes its parts and receipt; the
-engines' common form and the engine of this process; `with_progress`; `resumable`, for errors.
+engines' common form and the engine of this process; `resumable`, for errors.
 
 Note: a shard's receipt is written last. In every engine and after any number of attempts,
 a receipt means done, and a shard that a crash left without one runs again.
@@ -9,8 +9,7 @@ a receipt means done, and a shard that a crash left without one runs again.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,7 +27,6 @@ from ...nodes.tables import CAPTURES
 from ..line.driver import Line, run_line
 from ..line.planned_driver import seconds_by_node, timings
 from ..line.tokenizers import load_counters
-from ..progress import Say, StepReporter
 from ..runs import StagedRun
 
 _ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_of", "request_id")
@@ -125,18 +123,6 @@ def with_counters(line: Line, requests: pa.Table) -> Line:
     names = pc.unique(requests["tokenizer"]).to_pylist()
     missing = [name for name in names if name not in line.counters.names()]
     return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
-
-
-def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Iterator[int]:
-    """The shards as they complete, with a progress bar on standard error if `shown`, and a line at each tenth."""
-    if shown:
-        from tqdm.auto import tqdm
-
-        done = tqdm(done, total=total, unit="shard", file=sys.stderr)
-    tell = StepReporter(say, "answered {:,} of {:,} shards")
-    for count, shard in enumerate(done, start=1):
-        yield shard
-        tell(count, total)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def resolved_name(name: str, files: Collection[str], at: str) -> str:
     """
     path, _, pinned = known_name(name, at).partition(PINNED)
     if not path.endswith(".json"):
-        _expect_tokenizer(name)
+        load_counter(name)
         return name
     if str(Path(path)) not in files:
         raise InputError(
@@ -90,12 +90,6 @@ def known_name(name: str, at: str) -> str:
     ):
         return name
     raise InputError.described(f"{BASE}, {', '.join(encodings)} or a path that ends in .json", repr(name), at)
-
-
-@lru_cache(maxsize=64)
-def _expect_tokenizer(name: str) -> None:
-    """Raises ModelError unless the counter can be loaded here; failures are not cached."""
-    load_counter(name)
 
 
 @lru_cache(maxsize=64)
@@ -150,7 +144,9 @@ def _hugging_face(name: str) -> TokenCounter:
     return EncodedCounter(name, encode)
 
 
+@lru_cache(maxsize=64)
 def _tiktoken(name: str) -> TokenCounter:
+    """The counter of an encoding, loaded once; failures are not cached."""
     encoding = name.removeprefix(TIKTOKEN_PREFIX)
     # The folder tiktoken itself uses; see load.py of tiktoken.
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")

@@ -172,11 +172,6 @@ def is_plugin_weight(column: str | None) -> bool:
     return column is not None and column.startswith("weight_") and column not in FIELDS
 
 
-def converter_of(column: str) -> c.Converter:
-    """The converter of a column."""
-    return c.weight if is_plugin_weight(column) else FIELDS[column]
-
-
 @lru_cache(maxsize=4096)
 def is_group(path: str) -> bool:
     """Whether the last part of a dotted path names a group of fields."""
@@ -225,7 +220,7 @@ def fields_of(row: Mapping[str, Any], at: str) -> RowFields:
             if column in found:
                 raise InputError(f"Expected {column} once, got it twice", at=where)
             found[column], places[column] = None, where
-            found[column] = converter_of(column)(value, where)
+            found[column] = FIELDS.get(column, c.weight)(value, where)
         except InputError as error:
             first = first or error
     return RowFields(found, places, first)

@@ -53,22 +53,10 @@ def narrowed(one: Fields, other: Fields, at: str = "requests") -> Fields:
     return Fields(result, one.without | other.without)
 
 
-def _common(one: list[str], other: list[str]) -> list[str]:
-    return sorted(set(one) & set(other))
-
-
-def _all(one: list[str], other: list[str]) -> list[str]:
-    return sorted({*one, *other})
-
-
-def _lesser_effort(one: str, other: str) -> str:
-    return min(one, other, key=RECALL_EFFORTS.values.index)
-
-
 BOUNDS: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("allowed_sources", "allowed_paths"), common_patterns),
-    **dict.fromkeys(("denied_sources", "denied_paths", "required_evidence"), _all),
-    "accepted_authority": _common,
+    **dict.fromkeys(("denied_sources", "denied_paths", "required_evidence"), lambda one, other: sorted({*one, *other})),
+    "accepted_authority": lambda one, other: sorted({*one} & {*other}),
     **dict.fromkeys(("min_authority", "include_after"), max),
     **dict.fromkeys(
         ("exclude_after", "window_days", "max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source",
@@ -76,7 +64,7 @@ BOUNDS: Mapping[str, Callable[[Any, Any], Any]] = {
     ),
     "allow_stale_memory": lambda one, other: one and other,
     **dict.fromkeys(("require_citation", "require_snapshot"), lambda one, other: one or other),
-    "recall_effort": _lesser_effort,
+    "recall_effort": lambda one, other: min(one, other, key=RECALL_EFFORTS.values.index),
 }  # fmt: skip
 """The fields that bound a request, and how two values of one meet."""
 """The intersection of two values of one bound; an absent bound does not limit."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ....nodes.errors import PolicyError
-from ....nodes.score_terms import TERMS, terms_of_plugins
+from ....nodes.score_terms import TERMS
 from ....nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ....nodes.vocabulary import (
     DETAILS,
@@ -64,7 +64,7 @@ from ...parsing.quoting import shown, shown_key
 from ...parsing.values import authority_rank, days
 from ...parsing.yaml_files import parse
 from .roles import Roles, load_roles, policy_files
-from .weight_files import PurposeWeights, expect_weighed, load_weights, reweighed
+from .weight_files import PurposeWeights, load_weights, reweighed
 
 STRATEGIES = {
     "semantic": "semantic",
@@ -277,15 +277,6 @@ class Policies:
     digest: str
     any_role: bool = False
     """Whether requests may name a role without an overlay; otherwise that is an error on arrival."""
-
-    def expect_weighted_terms(self, of_plugins: Collection[str]) -> None:
-        """Refuse a weight for the term of a plugin that is not active.
-
-        Raises:
-            PolicyError: a policy or a weight file names such a term.
-        """
-        for column in terms_of_plugins(self.purpose_policies.column_names):
-            expect_weighed(column.removeprefix("weight_"), of_plugins, "weights", PolicyError)
 
     def inputs(self) -> dict[str, pa.Table]:
         """The tables by the names of the nodes' parameters."""
