@@ -95,7 +95,7 @@ def seen_by(seen: Projection, rows: list[Row]) -> Row:
     edited = next((row["path"] for row in after if row["kind"] == "file.modified"), None)
     known = edited is not None and any(row["path"] == edited and (row["content"] or row["text"]) for row in before)
     return {
-        "used": seen.estimated_tokens / seen.model_input["input_limit"], "over_budget": int(seen.status != "ok"),
+        "used": seen.estimated_tokens / (seen.turn["max_tokens"] - seen.turn["reserved_output_tokens"]), "over_budget": int(seen.status != "ok"),
         "dropped_user_messages": len(lost), "current_failures": int(seen.state["currentFailure"] is not None), "edited_next": int(known),
         "edited_shown": int(known and any(row["path"] == edited and row["shown_characters"] for row in seen.decisions)),
     }  # fmt: skip

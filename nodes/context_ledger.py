@@ -15,11 +15,19 @@ from typing import Any
 from .context_tables import CONTEXT_DECISIONS, TURN_WARNINGS, ContextDecisions, TurnWarnings
 from .turns.fitting import BODY, FALLBACK, LONGER, NONE, input_limit
 from .turns.reading import Row, Turns, TurnSources
-from .turns.words import DECISION_TRUST, LOWEST, REASONS, TURN_CONDITIONS, USER_WORDS
+from .turns.words import DECISION_TRUST, LOWEST, REASONS, TURN_CONDITIONS, UNSEEN, USER_WORDS
 
 CROWDED = 0.8
 """Share of an input that logs and observations may take before a warning (S3.38)."""
 STALE = ("stale_version", "superseded", "expired", "unverified_recently", "revoked")
+_CLASSES = {
+    "instruction": "rule",
+    "evidence": "fact",
+    "history": "fact",
+    "hint": "guess",
+    "untrusted": "untrusted_text",
+}
+"""The class of a text that the turn may see by its standing (S3.4)."""
 _USER = ("user_goal", "active_constraint", "user_message")
 
 
@@ -36,9 +44,9 @@ def context_decisions(decided: Turns) -> ContextDecisions:
 def _decision(source: Row) -> dict[str, Any]:
     shown, mode = source["shown"], _mode(source)
     text = source["longer"] if shown == LONGER else source["short"]
-    reason = _reason(source, mode)
+    reason, unseen = _reason(source, mode), UNSEEN.get(source["of"].get("visibility") or "")
     return {
-        "content_class": "stale" if reason in STALE else source["content_class"],
+        "content_class": "stale" if reason in STALE else _CLASSES[source["standing"]] if unseen is None else unseen,
         "action": {"none": "exclude", "reference": "reference", "summary": "summarize"}.get(mode, "include"),
         "mode": mode, "trust_level": DECISION_TRUST[source["standing"]],
         "decided_by": source["decided_by"] or ("budget" if source["bound_by"] else None),
@@ -112,7 +120,7 @@ def _warnings(given: TurnSources) -> Iterator[tuple[str, str]]:
         yield "over_budget", f": {tokens} tokens, {tokens - limit} more than the limit of {limit}"
     if given.state["user_goal"] is None:
         yield "no_user_goal", ""
-    if given.state["events"] == 0:
+    if given.turn["as_of_seq"] == 0:
         yield "empty_session", ""
     observed = [row for row in rows if row["part"] in ("latest_observation", "recent_tail")]
     logs = sum(row["tokens"] for row in observed if row["standing"] != "history")

@@ -12,9 +12,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from .blocks.token_counting import BASE
 from .context_tables import MODEL_INPUTS, ModelInputs
-from .turns.fitting import input_limit, shown_texts
+from .turns.fitting import shown_texts
 from .turns.frame import neutral, sealed
 from .turns.reading import Turns, TurnSources
 from .turns.words import PARTS
@@ -48,5 +47,5 @@ def _input(given: TurnSources) -> dict[str, Any]:
         "tools": [name for _, name, _ in tools], "tool_schemas": "\n".join(schemas), "tokens": given.tokens,
         "input_sha256": hashlib.sha256(neutral(system, user, schemas).encode()).hexdigest(),
         "prefix_sha256": hashlib.sha256(system.encode()).hexdigest(), "part_tokens": [f"{part}={count}" for part, count in spent.items()],
-        "tokenizer": turn["tokenizer"], "upper_bound": turn["tokenizer"] == BASE, "input_limit": input_limit(turn), "snapshot_ids": sorted(offered),
+        "snapshot_ids": sorted(offered),
     }  # fmt: skip

@@ -63,23 +63,12 @@ def context_sources(
     return found
 
 
-_CLASSES = {
-    "instruction": "rule",
-    "evidence": "fact",
-    "history": "fact",
-    "hint": "guess",
-    "untrusted": "untrusted_text",
-}
-"""The class of a text by its standing."""
-
-
 def _source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A source; `content_class` follows from the standing unless it is given. Null: `heading`, the words in front of the
-    text; `summary`, the text in one line; `excerpt`, the part of it that matters most; `reference`, where the whole of it
+    """A source. Null: `heading`, the words in front of the text; `summary`, the text in one line; `excerpt`, the part of it that matters most; `reference`, where the whole of it
     can be opened.
     """
     return {
-        "source_kind": kind, "source_id": id_, "part": part, "standing": standing, "content_class": _CLASSES[standing], "text": text,
+        "source_kind": kind, "source_id": id_, "part": part, "standing": standing, "text": text,
         "characters": len(text or ""), "masked": (text or "").count("[REDACTED:"), "seq": -1, "of": {}, "heading": None, "summary": None,
         "excerpt": None, "reference": None, "path": None, "evidence_id": None, "refused": None, **fields,
     }  # fmt: skip
@@ -286,7 +275,6 @@ class _Gathered:
             heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what))),
             summary=event["summary"], excerpt=event["excerpt"], reference=event["refs"][-1] if event["refs"] else f"event:{event['event_id']}",
             path=event["path"], characters=max(len(text or ""), event["characters"] if event["text"] is not None else 0), masked=event["masked"], seq=event["seq"], of=event,
-            **({"content_class": UNSEEN[event["visibility"]]} if event["visibility"] in UNSEEN else {}),
         )  # fmt: skip
 
     def files(self) -> Iterator[dict[str, Any]]:
@@ -354,7 +342,6 @@ class _Gathered:
                     "older_history", f"older:{fact.fact}", "recent_tail", "evidence",
                     heading=f"{count} {'' if silent else 'earlier '}events, {fact.fact}", reference=f"log:{first}-{until}",
                     of={"kind": kind, "visibility" if sight in UNSEEN else "zone": sight},
-                    **({"content_class": UNSEEN[sight]} if sight in UNSEEN else {}),
                 )  # fmt: skip
 
 

@@ -64,7 +64,6 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         "approvals": _json({"id": f.fact, "status": f.status, "text": f.value, "event_id": f.event_id} for f in reversed(folded.facts("approval", zones))),
         "revoked": [f.fact for f in folded.facts("revoked")],
         "turn_count": folded.rounds,
-        "events": turn["as_of_seq"],
     }  # fmt: skip
 
 

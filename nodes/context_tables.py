@@ -67,7 +67,6 @@ TURN_STATES = table(
     approvals=text("permission requests that nothing has granted: id, status (requested or denied), text, event_id"),
     revoked=strings("memories that no longer hold"),
     turn_count=int64("rounds so far"),
-    events=int64("events so far"),
 )
 
 MODEL_INPUTS = table(
@@ -89,9 +88,6 @@ MODEL_INPUTS = table(
         "tokens of both messages and the schemas; for a failed turn, of all that it requires, which exceeds the limit"
     ),
     part_tokens=strings("`part=tokens` of the same for the eight parts, fences and headings in `frame`"),
-    tokenizer=string("name of the counter"),
-    upper_bound=boolean("the counter estimates the model's: the count is an upper bound"),
-    input_limit=int64("tokens that the input may have"),
     snapshot_ids=strings("retrieval snapshots whose items it was offered"),
 )
 

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic.alias_generators import to_camel
 
+from ...nodes.blocks.token_counting import BASE
 from ...nodes.context_tables import TURN_WARNINGS
 from ...nodes.turns.frame import neutral
 from ...nodes.turns.words import LEDGER_TRUST, TURN_CONDITIONS
@@ -202,8 +203,8 @@ class Projection:
             "toolSchemas": self.tool_schemas,
             "decisions": self.context_decisions(),
             "estimatedTokens": self.estimated_tokens,
-            "tokenizer": self.model_input["tokenizer"],
-            "upperBound": self.model_input["upper_bound"],
+            "tokenizer": self.turn["tokenizer"],
+            "upperBound": self.turn["tokenizer"] == BASE,
             "partTokens": self.part_tokens,
             "inputSha256": self.input_sha256,
             "prefixSha256": self.model_input["prefix_sha256"],

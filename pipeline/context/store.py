@@ -40,7 +40,7 @@ from ..storage.file_access import keep_out
 from ..storage.places import Place, place_of
 from .projection import Projection, Projections
 
-FORMAT = 4
+FORMAT = 5
 _RECORDED = ("context_turns", "turn_states", "model_inputs", "context_decisions", "turn_warnings")
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
