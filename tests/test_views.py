@@ -9,7 +9,6 @@ from scoped_retrieval.nodes.audit.records import RECORDS, VIEWED
 from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
 from scoped_retrieval.nodes.schema import Table
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.context.store import _RECORDED as RECORDED
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, VIEWS
 from scoped_retrieval.pipeline.views.text_table import text_table
 from scoped_retrieval.pipeline.views.xray import render_text
@@ -38,7 +37,7 @@ def data_dictionary() -> str:
     """Every stored table with its key, order and columns, in declared order."""
     line = "".join(_table_section(table) for table in (*VIEWS, *(TABLES[name] for name in PER_RUN)))
     records = "".join(f"- `{record.name}`: {record.doc}\n" for record in RECORDS)
-    context = "".join(_table_section(CONTEXT_TABLES[name]) for name in RECORDED)
+    context = "".join(_table_section(table) for table in CONTEXT_TABLES.values())
     return INTRODUCTION + records + line + CONTEXT + context
 
 

@@ -10,7 +10,7 @@ observation, which comes before everything retrieved (S3.35).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,7 +151,7 @@ def costs_of_frame(style: str, counter: Any) -> tuple[list[int], list[int]]:
     )
 
 
-def shown_texts(sources: Rows, style: str) -> tuple[str, str]:
+def shown_texts(sources: Iterable[Row], style: str) -> tuple[str, str]:
     """Both messages from the sources that an input shows, each with its section, place and lines, with a NUL in place of the
     nonce.
     """

@@ -105,7 +105,8 @@ class ContextPolicy:
     def project_turns(self, *, turns: Sequence[Mapping[str, Any]], **given: Unpack[Given]) -> Projections:
         """The inputs of many turns of a session, one row each."""
         log, inputs = self._inputs(turns, given)
-        return Projections(CONTEXT_TURNS.from_rows(inputs["context_turns"]), run_context(inputs), log.artifacts)
+        turns_ = CONTEXT_TURNS.from_rows(inputs["context_turns"])
+        return Projections({"context_turns": turns_, **run_context(inputs)}, log.artifacts)
 
     def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogRows, dict[str, Any]]:
         """The log and the inputs of the line, checked."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pydantic.alias_generators import to_camel
 
 from ...nodes.blocks.token_counting import BASE
-from ...nodes.context_tables import TURN_WARNINGS
+from ...nodes.context_tables import CONTEXT_TABLES, TURN_WARNINGS
 from ...nodes.turns.frame import neutral
 from ...nodes.turns.words import LEDGER_TRUST, TURN_CONDITIONS
 from .artifacts import Artifacts
@@ -29,13 +29,19 @@ class Projection:
     """`ModelInputProjection` of document 003 (S3.17): one turn."""
 
     turn: Mapping[str, Any]
+    turn_state: Mapping[str, Any]
     model_input: Mapping[str, Any]
     decisions: Sequence[Mapping[str, Any]]
     """The rows of the ledger."""
     warnings: Sequence[Mapping[str, Any]]
-    turn_state: Mapping[str, Any]
     artifacts: Artifacts = field(default_factory=Artifacts)
     """The targets of references to the loaded events."""
+
+    @classmethod
+    def of(cls, tables: Mapping[str, pa.Table], artifacts: Artifacts) -> Projection:
+        """The turn whose rows these tables have."""
+        (turn,), (state,), (model_input,), *several = (tables[name].to_pylist() for name in CONTEXT_TABLES)
+        return cls(turn, state, model_input, *several, artifacts)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -216,50 +222,36 @@ class Projection:
 
 @dataclass(frozen=True)
 class Projections:
-    """Many turns: the tables of the line, and one `Projection` for each turn."""
+    """Many turns: `CONTEXT_TABLES`, and one `Projection` for each turn."""
 
-    turns: pa.Table
     tables: Mapping[str, pa.Table]
-    artifacts: Artifacts = field(default_factory=Artifacts)
+    artifacts: Artifacts
 
     def __len__(self) -> int:
-        return self.turns.num_rows
+        return self.tables["context_turns"].num_rows
 
     def __iter__(self) -> Iterator[Projection]:
         return (self[place] for place in range(len(self)))
 
     @cached_property
     def _bounds(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """The range of rows of each turn in each table with several per turn."""
-        found: dict[str, dict[str, tuple[int, int]]] = {}
-        for name in ("context_decisions", "turn_warnings"):
-            bounds: dict[str, tuple[int, int]] = {}
+        """The range of rows of each turn in each table."""
+        found: dict[str, dict[str, tuple[int, int]]] = {name: {} for name in self.tables}
+        for name, bounds in found.items():
             for place, id_ in enumerate(self.tables[name]["input_id"].to_pylist()):
                 bounds[id_] = (bounds.get(id_, (place, 0))[0], place + 1)
-            found[name] = bounds
         return found
 
     def __getitem__(self, place: int) -> Projection:
-        place = range(len(self))[place]
-        turn = self.turns.slice(place, 1).to_pylist()[0]
-        rows: dict[str, list[dict[str, Any]]] = {}
-        for name, bounds in self._bounds.items():
-            start, end = bounds.get(turn["input_id"], (0, 0))
-            rows[name] = self.tables[name].slice(start, end - start).to_pylist()
-        one = {name: self.tables[name].slice(place, 1).to_pylist()[0] for name in ("model_inputs", "turn_states")}
-        return Projection(
-            turn,
-            one["model_inputs"],
-            rows["context_decisions"],
-            rows["turn_warnings"],
-            one["turn_states"],
-            self.artifacts,
-        )
+        input_id = self.tables["context_turns"]["input_id"][range(len(self))[place]].as_py()
+        ranges = {name: bounds.get(input_id, (0, 0)) for name, bounds in self._bounds.items()}
+        rows = {name: self.tables[name].slice(start, end - start) for name, (start, end) in ranges.items()}
+        return Projection.of(rows, self.artifacts)
 
     def under(self, condition: str, message: str) -> Projections:
         """These inputs, each with one more condition."""
         place = {name: n for n, name in enumerate(TURN_CONDITIONS.values)}
-        order = {id_: n for n, id_ in enumerate(self.turns["input_id"].to_pylist())}
+        order = {id_: n for n, id_ in enumerate(self.tables["context_turns"]["input_id"].to_pylist())}
         rows = self.tables["turn_warnings"].to_pylist()
         rows += [{"input_id": id_, "condition": condition, "message": message} for id_ in order]
         rows.sort(key=lambda row: (order[row["input_id"]], place[row["condition"]]))

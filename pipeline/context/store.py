@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,10 +38,10 @@ from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out
 from ..storage.places import Place, place_of
+from .artifacts import Artifacts
 from .projection import Projection, Projections
 
 FORMAT = 5
-_RECORDED = ("context_turns", "turn_states", "model_inputs", "context_decisions", "turn_warnings")
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
 
@@ -74,11 +74,10 @@ class ContextStore:
 
     def record(self, projections: Projections, *, now: datetime | None = None) -> str:
         """Record projections durably; returns the name of the record."""
-        tables = {"context_turns": projections.turns, **projections.tables}
         texts: list[pa.Array] = []
         stored: dict[str, pa.Table] = {}
-        for name in _RECORDED:
-            table, declared = tables[name], CONTEXT_TABLES[name]
+        for name, declared in CONTEXT_TABLES.items():
+            table = projections.tables[name]
             stored[name] = stored_form(table, declared)
             if name == "model_inputs":  # assembled again from its sources, except the schemas
                 texts += [flat(table["tool_schemas"])]
@@ -97,17 +96,18 @@ class ContextStore:
         keep_out(self.path)
         folder = self.path / record
         make_folders(folder)
-        parts = {name: write_parquet(folder / f"{name}.parquet", stored[name], sync=True) for name in _RECORDED}
+        parts = {name: write_parquet(folder / f"{name}.parquet", stored[name], sync=True) for name in CONTEXT_TABLES}
         parts["texts"] = write_parquet(
             folder / "texts.parquet", pa.Table.from_arrays([text_sha256(known), known], schema=TEXTS), sync=True
         )
+        turns = projections.tables["context_turns"]
         manifest = {
             "format": FORMAT,
             "record": record,
             "recorded_at": (now or datetime.now(UTC)).isoformat(),
             "principal": self.principal,
-            "projects": sorted({project for project in projections.turns["project"].to_pylist() if project}),
-            "inputs": projections.turns["input_id"].to_pylist(),
+            "projects": sorted({project for project in turns["project"].to_pylist() if project}),
+            "inputs": turns["input_id"].to_pylist(),
             "snapshots": sorted(
                 {name for names in stored["model_inputs"]["snapshot_ids"].to_pylist() for name in names}
             ),
@@ -186,17 +186,14 @@ class ContextStore:
 
     def _replayed(self, manifest: Mapping[str, Any], input_id: str, *, whole: bool = True) -> Replayed:
         texts = self._table(manifest, "texts")
-        tables = {name: self._rows(manifest, name, input_id, texts) for name in _RECORDED}
-        turn, model_input = tables["context_turns"].to_pylist()[0], tables["model_inputs"].to_pylist()[0]
-        decisions = tables["context_decisions"].to_pylist()
-        gone = tuple(row["source_id"] for row in decisions if row["place"] >= 0 and row["lines"] is None)
-        model_input |= {"system_text": "", "user_text": ""}
-        warnings, (state,) = tables["turn_warnings"].to_pylist(), tables["turn_states"].to_pylist()
-        projection = Projection(turn, model_input, decisions, warnings, state)
-        if not gone and whole and model_input["tool_schemas"] is not None:
-            model_input["system_text"], model_input["user_text"] = sealed(*shown_texts(decisions, turn["fences"]))
-            if hashlib.sha256(projection.neutral().encode()).hexdigest() != projection.input_sha256:
-                raise VerificationError(f"Expected the input that was recorded, got another - at {input_id}")
+        rows = {name: self._rows(manifest, name, input_id, texts) for name in CONTEXT_TABLES}
+        found = Projection.of(rows, Artifacts())
+        gone = tuple(row["source_id"] for row in found.decisions if row["place"] >= 0 and row["lines"] is None)
+        complete = whole and not gone and found.model_input["tool_schemas"] is not None
+        system, user = sealed(*shown_texts(found.decisions, found.turn["fences"])) if complete else ("", "")
+        projection = replace(found, model_input={**found.model_input, "system_text": system, "user_text": user})
+        if complete and hashlib.sha256(projection.neutral().encode()).hexdigest() != projection.input_sha256:
+            raise VerificationError(f"Expected the input that was recorded, got another - at {input_id}")
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], gone)
 
     def _rows(self, manifest: Mapping[str, Any], name: str, input_id: str, texts: pa.Table) -> pa.Table:
