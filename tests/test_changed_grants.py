@@ -18,6 +18,7 @@ from scoped_retrieval.pipeline.config.grants import grant_all, load_grants
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import replayed
+from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 from scoped_retrieval.pipeline.storage.places import place_of
@@ -259,3 +260,18 @@ def test_what_if_and_diff_name_no_item_whose_right_was_withdrawn_since(tmp_path:
         grants.write_text("principals: {ana: {projects: [shop], denied_paths: [plans/]}}\n")
         for words in commands:
             assert "docs/fees.md" in (text := told(*words)) and "plans/fees.md" not in text, words
+
+
+def test_without_a_grants_file_what_if_shows_nothing_more(tmp_path: Path):
+    story = Story(tmp_path, *(row("doc", f"a{number}.md", f"Fee number{number} is due.") for number in range(9)))
+    grants = tmp_path / "grants.yaml"
+    grants.write_text("principals: {ana: {projects: [shop]}}\n")
+    with story.open(runs=tmp_path / "runs") as retriever:
+        asked = {"project": "shop", "question": "Which fee is due?", "budget": {"max_items": 1}}
+        found = retriever.retrieve(asked)
+    assert found.block and found.snapshot_id
+    grants.unlink()
+    settings = settings_of(tmp_path)
+    assert replayed(settings, found.snapshot_id).block == found.block
+    (block,) = what_if(settings, found.snapshot_id, {"max_items": 9}).blocks.values()
+    assert block == ""

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....nodes.errors import InputError, ModelError
+from ....nodes.tables import GRANTS
 from ...config.settings import Settings
 from ...engines.shards import with_counters
 from ...line.driver import together
@@ -86,7 +87,8 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
 def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str = "changes") -> WhatIf:
     """Evaluate a snapshot, or the requests of a run that the principal may read, under other values.
 
-    Auditors see it under the original rights, others under their current rights, because more may be shown than before.
+    Auditors see it under the original rights, others under their current rights, because more may be shown than before:
+    without a grants file, nothing new is.
 
     Raises:
         AccessError: the principal may not read it.
@@ -115,7 +117,8 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
             at=name,
             hint="`show --as xray` has the reason; ask it again as it should be",
         )
-    grants = None if audit else grants_for(run, grants_or_none(settings))
+    now = grants_or_none(settings)
+    shown, grants = (None, None) if audit else (grants_for(run, now), GRANTS.empty() if now is None else now)
     given = changes if audit else {**changes, "asked_at": datetime.now(UTC)}
     asked = recorded.changed(given)
     line = with_counters(line_of(settings, run, grants=grants), asked.requests)
@@ -126,6 +129,6 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     parts = list(asked.executed(line))
     tables = {table.name: together([part[table.name] for part in parts]) for table in VIEWS}
     pairs = {request: number for number, request in enumerate(asked.requests["request_id"].to_pylist())}
-    before = Side(compared_tables(run, grants, snapshot), pairs, audit)
+    before = Side(compared_tables(run, shown, snapshot), pairs, audit)
     found = compare(before, Side({table: tables[table] for table in COMPARED}, pairs, audit))
     return WhatIf(found.of_items, found.of_requests, name, changes, tables)
