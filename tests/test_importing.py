@@ -132,6 +132,25 @@ def test_a_naive_time_is_rejected(column: pa.Array) -> None:
         normalize(table, project="shop", principal="ana", now=NOW)
 
 
+@pytest.mark.parametrize(
+    ("name", "column", "message"),
+    [
+        ("recorded_time", [None, {"a": 1}], r"timestamp\[us, tz=UTC\], got struct - at rows\[1\]"),
+        ("authority", [None, {"a": 1}], r"int32, got struct - at rows\[1\]"),
+        ("tags", pa.array([None, [("a", 1)]], pa.map_(pa.string(), pa.int64())), r"list of string, got map - at rows\[1\]"),
+        ("line_start", [NOW.date(), None], r"int32, got date32\[day\] - at rows\[0\]"),
+        ("line_start", [1, 2**40], r"int32, got int64 .* - at rows\[1\]"),
+        ("generated", [0.0, 1.0], r"bool, got double - at rows\[0\]"),
+        ("importance", [True, False], r"double, got bool - at rows\[0\]"),
+        ("version", [None, b"x"], r"string, got binary - at rows\[1\]"),
+    ],
+)  # fmt: skip
+def test_a_column_of_another_kind_is_refused_by_name_type_and_first_row(name: str, column, message: str) -> None:
+    table = pa.table({"source_id": ["a:b", "a:b"], "text": ["x", "y"], name: column})
+    with pytest.raises(InputError, match=f"Expected {message}.{name}"):
+        normalize(table, project="shop", principal="ana", now=NOW)
+
+
 def test_states_of_other_documents_are_mapped() -> None:
     given_states = ["active", "pending", "superseded", "forgotten", "conflicted", "private", "curious"]
     table, report = normalize(

@@ -18,7 +18,9 @@ names a user; an empty `owner_user` means the whole project.
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -189,7 +191,7 @@ class _Rows:
                 raise InputError.described("text in UTF-8", "other bytes", f"{at}.{name}") from None
             if pa.types.is_floating(array.type):
                 self.refuse(truth(pc.invert(pc.is_finite(array))), "a finite number", "another", name)
-            if name == "authority":
+            if name == "authority" and not pa.types.is_nested(array.type):
                 array = _by_word(
                     array, pa.int32(), lambda word, row: authority_rank(word, f"{self.where(row)}.authority")
                 )
@@ -442,27 +444,58 @@ def _kind_of(origin_class: str, path: str | None) -> str:
 
 
 def _as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
-    """The column in its declared type, converted without loss. An instant is a text with a time zone, or a timestamp that has
-    one.
+    """The column in its declared type, converted without loss from another type of the same kind. An instant is a text with a
+    time zone, or a timestamp that has one. The type of a column without values does not matter.
 
     Raises:
-        InputError: values do not convert; names the column, and the row of a text.
+        InputError: its type is of another kind, or a value does not convert; names the column, the types and the first such row.
     """
-    given, at = column.type, f"{where(0) if len(column) else 'rows'}.{name}"
-    if given == type_ or pa.types.is_null(given):
-        return column if given == type_ else pa.nulls(len(column), type_)
+    given = column.type
+    if given == type_:
+        return column
     if pa.types.is_dictionary(given):
         return _as_declared(column.dictionary_decode(), type_, name, where)
-    if pa.types.is_timestamp(type_) and not pa.types.is_timestamp(given):
+    if column.null_count == len(column):
+        return pa.nulls(len(column), type_)
+    first, kind = pc.index(column.is_valid(), True).as_py(), _kind_of_type(given)
+    if pa.types.is_timestamp(type_) and kind == "text":
         return _by_word(column, type_, lambda word, row: instant(word, f"{where(row)}.{name}"))
-    if pa.types.is_timestamp(given) and given.tz is None and len(column) > column.null_count:
-        raise InputError.described(TIME, "one without an offset", at, hint="store the column as a timestamp in UTC")
-    try:
-        finer = pa.types.is_timestamp(given) and given.unit == "ns"  # than the corpus stores
-        return column.cast(type_, safe=not finer)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        expected = YEARS if pa.types.is_timestamp(given) else str(type_)
-        raise InputError.described(expected, "other values", at) from error
+    if kind != _kind_of_type(type_):
+        raise InputError.described(_type_name(type_), _type_name(given), f"{where(first)}.{name}")
+    if pa.types.is_timestamp(given) and given.tz is None:
+        hint = "store the column as a timestamp in UTC"
+        raise InputError.described(TIME, "one without an offset", f"{where(first)}.{name}", hint=hint)
+    finer = pa.types.is_timestamp(given) and given.unit == "ns"  # than the corpus stores
+
+    def cast(rows: int) -> pa.Array | None:
+        with suppress(pa.ArrowException):
+            return column[:rows].cast(type_, safe=not finer)
+        return None
+
+    if (converted := cast(len(column))) is None:
+        row = bisect_left(range(len(column)), True, key=lambda row: cast(row + 1) is None)
+        expected = YEARS if kind == "time" else _type_name(type_)
+        raise InputError.described(expected, f"{_type_name(given)} that does not fit", f"{where(row)}.{name}")
+    return converted
+
+
+def _kind_of_type(type_: pa.DataType) -> str:
+    """What values of a type are; only those of one kind convert."""
+    kinds = pa.types
+    if kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_):
+        return "text"
+    if kinds.is_list(type_) or kinds.is_large_list(type_):
+        return "list"
+    if kinds.is_timestamp(type_):
+        return "time"
+    return "number" if kinds.is_integer(type_) or kinds.is_floating(type_) else str(type_)
+
+
+def _type_name(type_: pa.DataType) -> str:
+    """A type without the names of its fields, which are untrusted like values."""
+    if _kind_of_type(type_) == "list":
+        return f"list of {_type_name(type_.value_type)}"
+    return str(type_).partition("<")[0]
 
 
 def _by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], Any]) -> pa.Array:
