@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.pipeline.servers.clients import CLIENTS
+from scoped_retrieval.pipeline.servers.clients import CLIENTS, with_hook
 
 
 def read(file: Path) -> dict:
@@ -99,6 +99,18 @@ def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, mon
     assert said["hookEventName"] == "UserPromptSubmit" and "There is no default role." in said["additionalContext"]
     assert run("connect", "claude-code", "--hook", "--remove", capsys=capsys)[0] == 0
     assert read(file) == before
+
+
+def test_a_hook_in_one_group_with_the_users_own_is_replaced_and_removed_alone() -> None:
+    file, own = Path("settings.json"), {"type": "command", "command": "echo hi"}
+    written = json.loads(with_hook(["prompt-hook"], None, file))
+    (group,) = written["hooks"]["UserPromptSubmit"]
+    ours = [*group["hooks"]]
+    group["hooks"].append(own)
+    again = json.loads(with_hook(["prompt-hook"], json.dumps(written), file))["hooks"]["UserPromptSubmit"]
+    assert again == [{"hooks": [own]}, {"hooks": ours}]
+    left = json.loads(with_hook(None, json.dumps(written), file))["hooks"]["UserPromptSubmit"]
+    assert left == [{"hooks": [own]}]
 
 
 @pytest.mark.parametrize(("prompt", "asked"), [("ok do it", False), ("role", False), ("zebra quokka", True)])

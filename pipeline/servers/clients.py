@@ -88,7 +88,7 @@ def with_hook(args: Sequence[str] | None, existing: str | None, path: Path) -> s
     groups = hooks.get("UserPromptSubmit", []) if isinstance(hooks, dict) else None
     if not isinstance(groups, list):
         raise InputError.described("lists of hooks by event", "another form", f"{path}: hooks")
-    kept = [group for group in groups if not _is_ours(group)]
+    kept = [each for group in groups if (each := _without_ours(group)) is not None]
     if args:
         import shlex
 
@@ -98,12 +98,17 @@ def with_hook(args: Sequence[str] | None, existing: str | None, path: Path) -> s
     return _dumped(_with(content, "hooks", _with(hooks, "UserPromptSubmit", kept)))
 
 
-def _is_ours(group: Any) -> bool:
-    """Whether a group of hooks has the one written here, and no other."""
-    match group:
-        case {"hooks": [{"command": str(command)}]}:
-            return _OURS.match(command) is not None
-    return False
+def _without_ours(group: Any) -> Any:
+    """A group of hooks without the one written here, which users may have joined with theirs; None if it is then empty."""
+    if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
+        return group
+    others = [hook for hook in group["hooks"] if not _is_ours(hook)]
+    return group if len(others) == len(group["hooks"]) else {**group, "hooks": others} if others else None
+
+
+def _is_ours(hook: Any) -> bool:
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and _OURS.match(command) is not None
 
 
 def _json(existing: str | None, path: Path) -> dict[str, Any]:
