@@ -9,7 +9,7 @@
     │   ├── BusyError                  another writer holds the lock                           exit 7
     │   ├── MovedOnError               a corpus is no longer at the generation relied on       exit 7
     │   └── ErasedError                evidence was erased after a corpus was opened           exit 7
-    ├── ModelError (RuntimeError)      an encoder or tokenizer is missing or not the pinned one exit 7
+    ├── ModelError (RuntimeError)      a package or model is missing, or not the pinned one    exit 7
     ├── EngineError (RuntimeError)     shards cannot be run where they were sent               exit 7
     └── VerificationError              a run or chain does not match its record                exit 5
 
@@ -148,7 +148,7 @@ class ErasedError(StoreError):
 
 
 class ModelError(ScopedRetrievalError, RuntimeError):
-    """An encoder or tokenizer is missing, or its checksum is not the pinned one."""
+    """A package, an encoder or a tokenizer is missing, or its checksum is not the pinned one."""
 
     exit_code = 7
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...nodes.errors import ModelError
+from ..extras import package
 from ..line.driver import ENCODING, RESCORING, build_driver
 from ..line.planned_driver import Timing
 from .retrieval import WRITING
@@ -56,11 +56,7 @@ class Telemetry:
         """
         from importlib.metadata import version
 
-        try:
-            from opentelemetry import trace
-        except ImportError as error:
-            hint = "pip install 'scoped-retrieval[otel]'"
-            raise ModelError("Expected opentelemetry, got none - at telemetry", hint=hint) from error
+        trace = package("opentelemetry.trace", "otel")
         return cls(trace.get_tracer(_NAME, version("scoped-retrieval"), tracer_provider=provider), content, audit)
 
     @contextmanager

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...nodes.errors import EngineError
+from ..extras import package
 from .remote_job import in_flight, packed, run_packed
 from .shards import ShardJob
 
@@ -115,11 +116,4 @@ def _reached(address: str | None) -> None:
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise EngineError(
-            "Expected the package ray, got none - at engine", hint="install scoped-retrieval[ray]"
-        ) from error
-    return ray
+    return package("ray", "ray", EngineError)

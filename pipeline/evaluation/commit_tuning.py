@@ -16,11 +16,11 @@ from typing import Any
 import pandas as pd
 
 from ...nodes.errors import InputError
+from ..extras import package
 from ..sources.git_commands import Git
 from .collections import Collection, code_collection, snapshots_of
 from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import FrozenTerms
-from .metrics import package
 from .synthetic import commit_questions
 from .tuning import DEFAULT, FITTED, LEAST_QUERIES, MEASURES, Tuning, fit, parts_of
 
@@ -94,7 +94,7 @@ def draw(tuning: Tuning, path: Path) -> None:
     Raises:
         InputError: matplotlib is missing, or the file cannot be written.
     """
-    figure: Any = package("matplotlib.figure", "--picture").Figure(figsize=(8, 4), layout="constrained")
+    figure: Any = package("matplotlib.figure", "eval").Figure(figsize=(8, 4), layout="constrained")
     table = tuning.held_out()
     means = table.set_index(table["metric"] + "\n" + table["collection"])[[DEFAULT, FITTED]]
     title = "Questions that were left out of the fit"

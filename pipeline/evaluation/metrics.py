@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import csv
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
@@ -19,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
+from ..extras import package
 
 INTERVAL = 0.95
 """The coverage of intervals, those of the t-test."""
@@ -91,19 +91,6 @@ def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
     rows["doc_id"] = rows["doc_id"].astype(str).str.replace(" ", "%20")
     columns = ["query_id", "q0", "doc_id", "rank", "score", "tag"]
     rows.to_csv(path, sep=" ", columns=columns, header=False, index=False, float_format="%.10g", quoting=csv.QUOTE_NONE)
-
-
-def package(name: str, at: str) -> Any:
-    """A package of the extra `eval`.
-
-    Raises:
-        InputError: it is missing.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        hint = 'pip install "scoped-retrieval[eval]"'
-        raise InputError(f"Expected the package {name.partition('.')[0]}, got none - at {at}", hint=hint) from error
 
 
 def compared(values: pd.DataFrame, against: str) -> pd.DataFrame:

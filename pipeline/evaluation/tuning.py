@@ -25,10 +25,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
+from ..extras import package
 from .collections import Collection
 from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import MEASURES, FrozenTerms
-from .metrics import compared, groups, holm, measures_named, package
+from .metrics import compared, groups, holm, measures_named
 
 ITERATIONS = 30
 PULL = 1.0
@@ -71,7 +72,7 @@ def fitted_weights(
         towards = 2 * (apart - apart @ weights / total) / total if total > 0 else np.zeros_like(weights)
         return float(np.mean(losses) + pull * apart @ apart), np.mean(gradients, axis=0) + pull * towards
 
-    found = package("scipy.optimize", "tune").minimize(
+    found = package("scipy.optimize", "eval").minimize(
         loss, shares * SHARPNESS, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(terms),
         options={"maxiter": ITERATIONS},
     ).x  # fmt: skip

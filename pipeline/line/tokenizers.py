@@ -22,6 +22,7 @@ from typing import Any
 
 from ...nodes.blocks.token_counting import BASE, Counters, EncodedCounter, TokenCounter
 from ...nodes.errors import InputError, ModelError
+from ..extras import package
 
 PINNED = "@sha256:"
 TIKTOKEN_PREFIX = "tiktoken:"
@@ -121,18 +122,13 @@ def load_counter(name: str) -> TokenCounter:
 
 
 def _hugging_face(name: str) -> TokenCounter:
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise ModelError(
-            "Expected the package tokenizers, got none - at tokenizer", hint="pip install tokenizers"
-        ) from error
+    tokenizers = package("tokenizers")
     given, _, pinned = name.partition(PINNED)
     data = _file(given).read_bytes()
     if pinned and pinned != (sha256 := hashlib.sha256(data).hexdigest()):
         raise _another(given, pinned, sha256)
     try:
-        tokenizer: Any = Tokenizer.from_str(data.decode())
+        tokenizer: Any = tokenizers.Tokenizer.from_str(data.decode())
     except Exception as error:  # the package raises bare Exception
         raise ModelError(f"Expected a tokenizers JSON file, got one that does not parse - at {given}") from error
     tokenizer.no_truncation()
@@ -158,13 +154,7 @@ def _tiktoken(name: str) -> TokenCounter:
             f"Expected the file of {encoding}, got none or another - at {name_in_cache} in the cache of tiktoken",
             hint="tiktoken would download it; put the file there, or set TIKTOKEN_CACHE_DIR to a folder that has it.",
         )
-    try:
-        import tiktoken  # pyright: ignore[reportMissingImports] - in no extra; the user brings it
-    except ImportError as error:
-        raise ModelError(
-            "Expected the package tiktoken, got none - at tokenizer", hint="pip install tiktoken"
-        ) from error
-    encoder: Any = tiktoken.get_encoding(encoding)
+    encoder = package("tiktoken").get_encoding(encoding)
 
     def encode(texts: Sequence[str]) -> Iterable[int]:
         return (len(tokens) for tokens in encoder.encode_ordinary_batch(list(texts)))

@@ -13,11 +13,11 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError, StoreError, VerificationError
+from ..extras import package
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,4 @@ def _loaded(file: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
 
 
 def _crypto(module: str) -> Any:
-    name = f"cryptography.{module if module == 'exceptions' else f'hazmat.{module}'}"
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise InputError(
-            "Expected the package cryptography, got none",
-            hint="install it with `pip install 'scoped-retrieval[sign]'`.",
-        ) from error
+    return package(f"cryptography.{module if module == 'exceptions' else f'hazmat.{module}'}", "sign")

@@ -19,6 +19,7 @@ from typing import Any, get_args
 
 from ...nodes.errors import InputError
 from ...nodes.schema import Table
+from ..extras import package
 from ..progress import counted
 from .printed import to_json
 
@@ -236,15 +237,6 @@ def picture(dot: str, format_: str = "svg") -> bytes:
     """The DOT text drawn as SVG or PNG.
 
     Raises:
-        InputError: the `viz` extra is not installed.
+        ModelError: the extra `viz` is not installed.
     """
-    try:
-        import pygraphviz
-    except ImportError as error:
-        raise InputError(
-            "Expected the package pygraphviz, got none - at lineage picture",
-            hint='install it with `pip install "scoped-retrieval[viz]"`; JSON and DOT need no extra.',
-        ) from error
-    found = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
-    assert found is not None  # without a path, the picture is returned
-    return found
+    return package("pygraphviz", "viz").AGraph(string=dot).draw(format=format_, prog="dot")

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ....nodes.errors import InputError, ModelError, StoreError
+from ....nodes.errors import InputError, StoreError
 from ...config.settings import Settings
+from ...extras import package
 from ...runs.parts import DECLARED, READABLE
 from ..access import expect_auditor, open_run
 from ..across_runs import read_each
@@ -73,10 +74,7 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
         InputError: DuckDB refuses the query.
         ModelError: the extra `sql` is not installed.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise ModelError("Expected duckdb, got none", at="sql", hint="install scoped-retrieval[sql]") from error
+    duckdb = package("duckdb", "sql")
     named = named_in(query)
     tables = tables_of(settings, named, runs)
     config: dict[str, str | bool | int | float | list[str]] = {
