@@ -13,8 +13,6 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-__all__ = ["draw"]
-
 COLORS = {"ours": "#0b5fa5", "bm25s": "#c2571a", "recall": "#0b5fa5", "whole line": "#3a8f5c"}
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from bench_table import figures_of
 
-__all__ = ["LIMITS", "limits_of"]
-
 _PER_REQUEST = (
     "A request passes through 53 nodes over some 30 tables. It makes about 18,900 calls of Python, NumPy and Arrow at 1 to 20 us each, "
     "of which 500 are Arrow kernels. No node takes a tenth. An Arrow `take` costs 3.5 us in a loop but 12 us here: "

@@ -20,8 +20,6 @@ from typing import Any
 
 from scoped_retrieval.pipeline.cores import cores
 
-__all__ = ["FIELDS", "RESULTS", "Row", "append", "environment", "latest", "peak_mib"]
-
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "data" / "results" / "bench.jsonl"
 PACKAGES = (

@@ -8,8 +8,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["figure", "figures_of", "print_table", "verdict"]
-
 
 def figure(value: float | None) -> str:
     """A number as people read it: three digits, thousands apart."""

@@ -30,11 +30,6 @@ from scoped_retrieval.pipeline.sources.importing import normalize
 
 from scoped_retrieval import nodes, pipeline
 
-__all__ = [
-    "BUILT", "INDEXED_COLUMNS", "SCOPES", "Scope", "Tokens", "TopicVectors", "World", "built_with", "is_built",
-    "open_world",
-]  # fmt: skip
-
 DIMENSIONS = 384
 ROWS_AT_ONCE = 100_000
 """Rows analyzed at once."""

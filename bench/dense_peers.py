@@ -12,8 +12,6 @@ from agreement import Ranked
 from bench_world import Scope, World
 from scoped_retrieval.pipeline.cores import cores
 
-__all__ = ["Faiss", "LanceVectors", "lance_table"]
-
 LANCE_ROWS = 1 << 15
 """Rows per batch when a table is written."""
 

@@ -18,8 +18,6 @@ from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.files import ReadOptions, readable
 from scoped_retrieval.pipeline.sources.git_commands import Blobs, Git
 
-__all__ = ["alive_at", "differences", "readable_files", "reassemble"]
-
 
 def alive_at(rows: pa.Table, time: datetime) -> pa.Table:
     """The placements alive at `time`: recorded at or before it, ended after it or not at all."""

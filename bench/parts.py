@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from bench_records import Row
 from options import Options
 
-__all__ = ["PARTS", "Part"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -17,8 +17,6 @@ from dense_peers import lance_table
 from lexical_peers import K1, B, Bm25s
 from scoped_retrieval.pipeline.cores import cores
 
-__all__ = ["Hybrid", "Question", "haystack_pipeline", "lance_hybrid", "llama_index_pipeline"]
-
 
 @dataclass(frozen=True)
 class Question:

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 from bench_records import Row
 
-__all__ = ["Contestant", "Timing", "against_peers", "interleaved", "turns"]
-
 Named = TypeVar("Named")
 
 

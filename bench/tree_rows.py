@@ -20,8 +20,6 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
 
-__all__ = ["tree_rows"]
-
 FILES, SECTIONS = 4_000, 8
 SHARE = 100
 """One file of so many changes."""
