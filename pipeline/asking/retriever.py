@@ -143,7 +143,8 @@ class Retriever:
         store = Runs(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs
         active = with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line
         if isinstance(encoder, (str, EncoderChoice)):
-            encoder = encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder))
+            choice = encoder if isinstance(encoder, EncoderChoice) else EncoderChoice(encoder)
+            encoder = encoder_of(opened.encoder_profile if "semantic" in wanted else None, choice)
         if isinstance(cross_encoder, (str, Path)):
             cross_encoder = CrossEncoder(cross_encoder)
         bounds = Preset(fields_in(preset)) if isinstance(preset, (str, Path)) else preset
@@ -369,9 +370,3 @@ class Retriever:
         """The projects that the principal audits now."""
         mine = grants_in_force(self.grants.table, self.principal, self._session.clock())
         return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
-
-
-def _choice(encoder: str | EncoderChoice) -> EncoderChoice:
-    if isinstance(encoder, EncoderChoice):
-        return encoder
-    return EncoderChoice() if encoder == "auto" else EncoderChoice(encoder)

@@ -169,16 +169,6 @@ def chain_of(path: Place, signer: Signer = UNSIGNED) -> Chain:
     return Chain(path / "HEADS", signer)
 
 
-def has_corpus(path: Place) -> bool:
-    """Whether there is a corpus.
-
-    Raises:
-        StoreError: it cannot be determined at present.
-        VerificationError: HEADS was changed.
-    """
-    return chain_of(path).last() is not None
-
-
 def manifest_of(path: Place, line: Line) -> Place:
     """The manifest that a line names."""
     return path / "generations" / _name(line.number, line.body["manifest"])

@@ -30,7 +30,7 @@ from ...nodes.lanes import LANES, Lane
 from ..asking.retriever import Retriever
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
-from ..corpus.manifest import has_corpus
+from ..corpus.manifest import chain_of
 from ..encoders.choice import EncoderChoice
 from ..encoders.encoder import NAME, load_encoder
 from ..plugins import installed
@@ -59,7 +59,7 @@ def index_collections(
     encoder = load_encoder(encoder_name) if semantic else None
     content = [encoder.profile if encoder else NO_ENCODER, *(f"{one.name} {one.digest()}" for one in collections)]
     folder = work / f"corpus-{hashlib.sha256(' '.join(content).encode()).hexdigest()[:16]}"
-    corpus = Corpus.open(folder) if has_corpus(folder) else Corpus.create(folder)
+    corpus = Corpus.open(folder) if chain_of(folder).last() else Corpus.create(folder)
     for collection in collections:
         if set(collection.projects()) <= set(corpus.projects()):
             continue

@@ -18,13 +18,14 @@ import pyarrow.compute as pc
 
 from ....nodes.columns.keys import flat
 from ....nodes.schema import Table
+from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...line.driver import Line
 from ...line.provenance import package_versions
 from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS, stored_tables
 from ..access import expect_auditor, open_run
-from .rerun import Recorded, line_of, policies_now
+from .rerun import Recorded, line_of
 
 _NOT_COMPARED = {"contracts": ("contract_id",), "snapshots": ("contract_id", "snapshot_digest")}
 """Digests over other columns, the code and the models; `changed` names those that differ."""
@@ -89,7 +90,7 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
     hint = "reproduction compares everything that was decided, which only auditors of the projects may read"
     expect_auditor(settings, run, snapshot, hint=hint)
     recorded = Recorded.of(run, snapshot)
-    line = line_of(settings, run, policies=policies_now(settings))
+    line = line_of(settings, run, policies=load_policies(settings["policies"], settings["weights"]))
     first = _compared(run, snapshot, recorded, line)
     problems = tuple(line.corpus.verify()) if first else ()
     return Reproduction(

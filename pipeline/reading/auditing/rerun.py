@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from ....nodes.errors import ErasedError, StoreError
 from ....nodes.recall.bm25 import Bm25
 from ....nodes.tables import CAPTURES, REQUESTS
-from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...encoders.cross_encoder import PairScores
 from ...encoders.encoder import encoder_of
@@ -162,8 +161,3 @@ def _faults(run: Any) -> dict[str, str]:
         for lane, message in zip(lanes_off["subject"].to_pylist(), lanes_off["message"].to_pylist(), strict=True)
         if message and message.startswith(MODEL_FAULTS)
     }
-
-
-def policies_now(settings: Settings) -> Any:
-    """The current policies."""
-    return load_policies(settings["policies"], settings["weights"])
