@@ -121,13 +121,20 @@ def test_questions_alone_are_about_the_checkout_that_they_are_in(tmp_path: Path)
     import subprocess
 
     (tmp_path / "sum.py").write_text(ADD)
-    for args in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
-        subprocess.run(["git", *args], cwd=tmp_path, check=True)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (folder := tmp_path / "questions" / "qrels").mkdir(parents=True)
     (folder.parent / "queries.jsonl").write_text('{"_id": "1", "text": "add two numbers"}\n')
     (folder / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\tsum.py:2\t1\n")
+    with pytest.raises(InputError, match="Expected a repository with commits"):
+        open_collection(folder.parent)
+    for args in (["add", "sum.py"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *args], cwd=tmp_path, check=True)
     done = evaluate([open_collection(folder.parent)], Asking(tmp_path / "w", semantic=False), metrics=["R@5"])
     assert (done.means("line shown").loc["block", "questions"], done.means("R@5").loc["full", "questions"]) == (1, 1)
+    for query, path, got in (("9", "sum.py", "'9'"), ("1", "sun.py", "'sun.py'"), ("1", "", "''"), ("1", f"sum.py:{10**20}", "'sum.py:1")):  # fmt: skip
+        (folder / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n1\tsum.py\t1\n{query}\t{path}\t1\n")
+        with pytest.raises(InputError, match=f"got {got}.* - at .*test.tsv"):
+            open_collection(folder.parent)
 
 
 def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:

@@ -140,6 +140,14 @@ def test_the_tables_and_the_file_of_tune_are_the_golden_ones(tmp_path, capsys, m
     assert "Is a directory: --out w" in capsys.readouterr().err
 
 
+def test_a_repository_of_one_commit_gives_no_questions(tmp_path, capsys):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    for args in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *args], cwd=tmp_path, check=True)
+    assert main(["tune", str(tmp_path), "--commits"]) == 2
+    assert "Expected commits that change files" in capsys.readouterr().err
+
+
 def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_path, monkeypatch, capsys):
     def git(*args: str) -> None:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]

@@ -120,7 +120,7 @@ def _checkout(folder: Path) -> dict[str, pd.DataFrame]:
     root = work_tree_root(folder)
     assert root is not None
     git, own = Git(root), f"{folder.resolve().relative_to(root).as_posix()}/".encode()
-    commit = git.commits("HEAD")[-1]
+    commit = git.commits(git.head())[-1]
     queries = _read(_file(folder, "queries", SPLIT), "queries").assign(commit=commit.sha)
     return {"queries": queries, **snapshots_of(git, [commit], own)}
 
@@ -327,8 +327,12 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
         )
     qrels = _read(files["qrels"], "qrels")
     parts = _checkout(folder) if checkout else {}
+    if checkout:
+        made = code_collection(folder, split, qrels.rename(columns={"doc_id": "path"}), parts)
+        _expect_known(made, files["qrels"])
+        return made
     if shape == "code":
-        return code_collection(folder, split, qrels.rename(columns={"doc_id": "path"} if checkout else {}), parts)
+        return code_collection(folder, split, qrels, parts)
     qrels = qrels[qrels["relevance"] > 0][["query_id", "doc_id", "relevance"]]
     qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
     return Collection(folder.name, shape, folder, split, "entity", qrels)
@@ -337,11 +341,26 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
 def code_collection(folder: Path, split: str, judged: pd.DataFrame, parts: Mapping[str, pd.DataFrame]) -> Collection:
     """A collection of code with these judgements: query_id, path or its lines, relevance."""
     qrels = judged[judged["relevance"] > 0]
-    named = qrels["path"].str.extract(r"^(?P<doc_id>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?$")
+    named = qrels["path"].str.extract(r"^(?P<doc_id>.+?)(?::(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?)?$")
     named = named.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
     labels = named.assign(last=named["last"].fillna(named["first"])).dropna().astype({"first": int, "last": int})
     files = named[["query_id", "doc_id"]].assign(relevance=qrels["relevance"]).drop_duplicates(["query_id", "doc_id"])
     return Collection(folder.name, "code", folder, split, "path", files, labels, parts)
+
+
+def _expect_known(collection: Collection, file: Path) -> None:
+    """
+    Raises:
+        InputError: a judgement is of a query or a path that the collection lacks.
+    """
+    queries, paths = collection.read("queries")["query_id"], collection.read("corpus")["path"]
+    judged = collection.qrels
+    for names, known, expected in (
+        (judged["query_id"].str.removeprefix(f"{collection.name}/"), queries.astype(str), "a query of the folder"),
+        (judged["doc_id"], paths, "a path of the commit that is checked out, outside the folder"),
+    ):
+        for name in names[~names.isin(known)].fillna(""):
+            raise InputError.expected(expected, name, str(file))
 
 
 def _turns(corpus: pd.DataFrame) -> pd.Series:

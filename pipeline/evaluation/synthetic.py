@@ -73,12 +73,10 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
         The requests, and qrels (query_id, doc_id, relevance) by path.
 
     Raises:
-        InputError: there is no Git history here.
+        InputError: there is no Git history here, or no such commit in it.
     """
     git = Git(repository)
-    _, head = git.branch()
-    if head is None:
-        raise InputError.described("a repository with commits", "one without", str(repository))
+    head = git.head()
     subjects = git.subjects(head, count * 4)
     commits = [commit for commit in reversed(git.commits(head)) if commit.parent and commit.sha in subjects]
     requests, relevant = [], []
@@ -93,4 +91,6 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
         time: Mapping[str, str] = {"as_of": f"commit:{commit.parent}"}
         requests.append({"request_id": request_id, "question": subjects[commit.sha], "time": time, **fields})
         relevant += [(request_id, path, 1) for path in changed]
+    if not requests:
+        raise InputError.described("commits that change files of the commit before", "none", str(repository))
     return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])

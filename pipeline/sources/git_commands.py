@@ -152,6 +152,16 @@ class Git:
         head = self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", no=True)
         return shown.decode("utf-8", "replace").strip() or None, head.decode("ascii").strip() or None
 
+    def head(self) -> str:
+        """The commit that is checked out.
+
+        Raises:
+            InputError: there are no commits.
+        """
+        if (head := self.branch()[1]) is None:
+            raise InputError.described("a repository with commits", "one without", str(self.path))
+        return head
+
     def commits(self, head: str) -> list[Commit]:
         """The first-parent line up to `head`, oldest first."""
         listed = self.run("rev-list", "--first-parent", "--reverse", "--format=%H %ct %P", head)
