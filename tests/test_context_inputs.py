@@ -19,7 +19,6 @@ from scoped_retrieval.nodes.scope.selectors import matching_paths
 from scoped_retrieval.nodes.turns.words import CAPABILITIES, PHASES
 from scoped_retrieval.pipeline.context.inputs import (
     budget_fields,
-    completed_items,
     default_fields,
     items_of_replay,
     load_phases,
@@ -238,15 +237,10 @@ def test_tools_are_read_in_the_shapes_of_providers():
     assert json.loads(read_tools([openai])[0]["schema"])["parameters"] == parameters
 
 
-def test_an_item_has_its_reason_its_place_and_the_narrowest_sight():
+def test_an_item_has_its_reason_its_lines_and_the_narrowest_sight():
     given = item(line=4, line_end=9, reason="failing assertion", zone="public")
     (row,) = read_snapshots([{**snapshot(given), "zone": "private"}])
-    assert (row["locator"], row["reason"], row["zone"], row["place"]) == (
-        "src/a.ts:4-9",
-        "failing assertion",
-        "private",
-        1,
-    )
+    assert (row["locator"], row["reason"], row["zone"]) == ("src/a.ts:4-9", "failing assertion", "private")
     flags = [
         (each["generated"], each["public_api"])
         for each in read_snapshots([snapshot(item(path="dist/a.js"), item("b#1", "lib/index.ts", publicApi=True))])
@@ -255,13 +249,13 @@ def test_an_item_has_its_reason_its_place_and_the_narrowest_sight():
 
 
 def test_a_snapshot_without_items_has_one_row_without_a_label():
-    (row,) = completed_items(read_snapshots([{"snapshot_id": "a:b", "items": []}]))
+    (row,) = read_snapshots([{"snapshot_id": "a:b", "items": []}])
     assert (row["snapshot_id"], row["block_ref"], row["label"], row["evidence_id"]) == ("a:b", "a:b", None, None)
 
 
 def test_an_item_without_an_evidence_id_gets_a_name_that_no_other_has():
     items = [*read_snapshots([snapshot(item("c"), name="a:b"), snapshot(item("b:c"), name="a")])]
-    assert [row["evidence_id"] for row in completed_items(items)] == ["a%3Ab:c", "a:b:c"]
+    assert [row["evidence_id"] for row in items] == ["a%3Ab:c", "a:b:c"]
 
 
 def test_items_of_a_replay_have_its_reasons_where_it_has_one():
@@ -277,10 +271,10 @@ def test_items_of_a_replay_have_its_reasons_where_it_has_one():
         snapshot_id="s", block_ref="r", request={}, citations=pa.Table.from_pylist(citations),
         tables={"trimmed": pa.Table.from_pylist(trimmed), "ranked": ranked},
     )  # fmt: skip
-    rows = completed_items(items_of_replay(replay))
-    assert [(row["label"], row["place"], row["reason"], row["text"]) for row in rows] == [
-        ("a#1", 1, "exact match", "text 1"),
-        ("a#2", 2, None, "text 2"),
+    rows = items_of_replay(replay)
+    assert [(row["label"], row["reason"], row["text"]) for row in rows] == [
+        ("a#1", "exact match", "text 1"),
+        ("a#2", None, "text 2"),
     ]
 
 
@@ -393,7 +387,7 @@ def test_secrets_are_masked_in_every_input():
         read_rules([f"Use {SECRET}.", {"path": "AGENTS.md", "text": f"Use {SECRET}."}]),
         read_memories([memory(text=SECRET, verify=SECRET)]),
         read_tools([{"name": "x", "description": SECRET}]),
-        completed_items(read_snapshots([snapshot(item(text=SECRET, reason=SECRET))])),
+        read_snapshots([snapshot(item(text=SECRET, reason=SECRET))]),
         seed_facts(
             {
                 "userGoal": SECRET,

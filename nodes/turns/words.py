@@ -121,10 +121,9 @@ DECISION_TRUST: Mapping[str, str] = {
     "instruction": "instruction", "evidence": "fact", "history": "fact", "hint": "untrusted_text",
     "untrusted": "untrusted_text",
 }  # fmt: skip
-LEDGER_TRUST: Mapping[str, str] = {
-    "instruction": "trusted", "evidence": "fact", "history": "fact", "hint": "untrusted", "untrusted": "untrusted",
-}  # fmt: skip
-assert set(DECISION_TRUST) == set(LEDGER_TRUST) == set(STANDINGS.values)
+LEDGER_TRUST: Mapping[str, str] = {"instruction": "trusted", "fact": "fact", "untrusted_text": "untrusted"}
+"""The level of the ledger by that of the decision."""
+assert set(DECISION_TRUST) == set(STANDINGS.values)
 
 REASONS: Mapping[str, str] = {
     # shown

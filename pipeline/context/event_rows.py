@@ -83,7 +83,6 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
         "capability": payload.word(CAPABILITIES, "capability"),
         "arguments": arguments if isinstance(arguments, str | None) else _json(arguments),
         "command": command,
-        "cwd": one_path(payload.text("cwd", "workdir")),
         "exit_code": code,
         "outcome": outcome,
         "checks": found,

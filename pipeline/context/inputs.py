@@ -1,6 +1,6 @@
 """Inputs of a projection besides the session log, read strictly: memories, tools, snapshots, budget, turns, state.
 
-Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`, `completed_items`,
+Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`,
 `budget_fields`, `default_fields`, `turn_row`, `seed_facts` and `load_phases`.
 
 Note: nothing is derived from a name. A tool that states no capability counts as `external`, whatever it is called.
@@ -109,7 +109,9 @@ _RECORDED = "name recorded snapshots as `turn: {snapshotIds: [ID]}`; `snapshots`
 
 
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
-    """The items of JSON snapshots: `snapshot_id`, `block_ref`, `items` with label, path, text, reason etc."""
+    """The items of JSON snapshots: `snapshot_id`, `block_ref`, `items` with label, path, text, reason etc. A snapshot without
+    items has one row without a label.
+    """
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     for number, value in enumerate(masked_values(listed(values, "snapshots", at), lambda n: f"{at}[{n}]")):
@@ -122,24 +124,24 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
         items = record.objects("items", "citations")
         labels = [each.required("label") for each in items]
         _expect_once("item of a snapshot", labels, record.place("items", "citations"))
-        rows += [snapshot | _item(item, place, record) for place, item in enumerate(items, start=1)] or [
-            {**snapshot, "place": 0, "standing": "evidence", **flags_of(None), **sight_of(record)}
+        nothing = dict.fromkeys(("label", "evidence_id", "path", "locator", "reason", "text"))
+        rows += [snapshot | _item(item, name, record) for item in items] or [
+            {**snapshot, **nothing, "standing": "evidence", **sight_of(record)}
         ]
         names.append(name)
     _expect_once("snapshot", names, at)
     return rows
 
 
-def _item(item: Record, place: int, snapshot: Record) -> dict[str, Any]:
+def _item(item: Record, snapshot_id: str, snapshot: Record) -> dict[str, Any]:
+    """An item; one without an evidence id gets `SNAPSHOT:LABEL` as one, `%` and `:` in `SNAPSHOT` escaped."""
     path, section = one_path(item.text("path")), item.text("section")
     line = item.whole("line", "lineStart", least=1)
     end = item.whole("lineEnd", least=1)
     span = "" if line is None else f":{line}" + (f"-{end}" if end is not None and end != line else "")
     return {
         "label": item.required("label"),
-        "place": place,
-        "evidence_id": item.text("evidenceId", "id"),
-        "evidence_kind": item.text("evidence_kind", "kind") or "doc",
+        "evidence_id": item.text("evidenceId", "id") or f"{escaped_id(snapshot_id)}:{item.required('label')}",
         "path": path,
         "locator": item.text("locator") or (path or "") + (span or (f"#{section}" if section else "")),
         "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
@@ -160,31 +162,16 @@ def items_of_replay(replay: Any) -> list[dict[str, Any]]:
     shown = [row for row in cited if row["resolves"] and visible.get(row["label"]) is not None]
     return [
         {
-            **{name: row[name] for name in ("label", "evidence_id", "evidence_kind", "path", "locator", "standing")},
+            **{name: row[name] for name in ("label", "evidence_id", "path", "locator", "standing")},
             "snapshot_id": replay.snapshot_id,
             "as_of": replay.request.get("as_of"),
             "block_ref": replay.block_ref,
-            "place": place,
             "reason": reasons.get(row["evidence_id"]),
             **flags_of(row["path"]),
             "text": visible[row["label"]],
         }
-        for place, row in enumerate(shown, start=1)
+        for row in shown
     ]
-
-
-_NOTHING: Row = dict.fromkeys(("label", "evidence_id", "path", "locator", "reason", "zone", "visibility", "text"))
-
-
-def completed_items(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Items with all of their fields; one without an evidence id gets `SNAPSHOT:LABEL` as one, `%` and `:` in `SNAPSHOT`
-    escaped.
-    """
-    made = [{**_NOTHING, **row} for row in rows]
-    for row in made:
-        own = f"{escaped_id(row['snapshot_id'])}:{row['label']}" if row["label"] else None
-        row["evidence_id"] = row["evidence_id"] or own
-    return made
 
 
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:

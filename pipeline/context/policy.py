@@ -23,7 +23,6 @@ from .events import LogRows, read_events
 from .inputs import (
     EPOCH,
     budget_fields,
-    completed_items,
     default_fields,
     items_of_replay,
     load_phases,
@@ -128,14 +127,13 @@ class ContextPolicy:
             *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each)),
         ]
         named = log.named.union(*(row["snapshot_ids"] or () for row in log.events))
-        found = completed_items({**item, "given": item["snapshot_id"] not in named} for item in items)
         return log, {
             "context_turns": rows,
             "log_events": log.events,
             "earlier": log.earlier.after(seed_facts(given.get("state")), lambda name: from_folder(name, root) or ""),
             "rule_texts": self.rules,
             "memory_records": [*read_memories(given.get("memories", ())), *log.memories],
-            "retrieved_items": [_from_folder(row, root) for row in found],
+            "retrieved_items": [_from_folder({**row, "given": row["snapshot_id"] not in named}, root) for row in items],
             "tool_schemas": self.tools if tools is None else read_tools(tools, "visible_tools"),
             "phase_policies": self.phases,
             "counters": load_counters({row["tokenizer"] for row in rows}),

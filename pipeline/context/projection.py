@@ -156,7 +156,7 @@ class Projection:
             "included": [
                 {
                     **_fields(row, "source_id", "source_kind", "mode", "reason"),
-                    "trustLevel": LEDGER_TRUST[row["standing"]],
+                    "trustLevel": LEDGER_TRUST[row["trust_level"]],
                 }
                 for row in shown
             ],
