@@ -52,7 +52,8 @@ def ask(question: str, folder: str | Path = ".", **fields: Any) -> Retrieval:
         StoreError: the corpus cannot be read, or came with the folder and was not adopted.
     """
     from .pipeline.asking.opening import open_retriever
-    from .pipeline.indexing.following import defaults_in, up_to_date
+    from .pipeline.indexing.following import defaults_in
+    from .pipeline.indexing.freshness import up_to_date
     from .pipeline.progress import quiet
 
     settings = up_to_date(_settings(folder), progress=False, say=quiet)

@@ -97,7 +97,7 @@ def test_each_state_has_its_action(changes: dict[str, Any], rows: list[dict[str,
 
 def test_without_an_overlay_the_shared_corpus_answers_alone():
     found = asked(role="anybody")
-    assert {"state": "no_overlay", "action": "continue"}.items() <= found.fallback_decisions[0].items()
+    assert ("no_overlay", "continue") in {(one["state"], one["action"]) for one in found.fallback_decisions}
     assert "ONLY_SHARED_CORPUS" in {warning["code"] for warning in found.bundle["warnings"]}
 
 

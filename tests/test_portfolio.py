@@ -167,7 +167,7 @@ def test_parents_and_neighbors_expand_in_planning_and_not_in_execution(corpus: P
 
 
 def test_a_variable_without_a_value_is_refused_at_the_door(corpus: Path) -> None:
-    with pytest.raises(InputError, match=r"Expected a value for {engagement} of .*, got none - at requests"):
+    with pytest.raises(InputError, match=r"Expected a value for {engagement} of .*, got none - at request.variables"):
         asked(corpus, CRITERIA, mode="execution", variables={"venture": "acme", "current_project": "proj-001"})
 
 

@@ -94,7 +94,7 @@ def test_no_block_leaves_over_a_log_that_was_changed(tmp_path: Path):
 def test_a_full_disk_is_no_broken_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
     monkeypatch.setattr(
-        RunLog, "append", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        RunLog, "commit", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device"))
     )
     found = story.open(runs=tmp_path / "runs").retrieve(QUESTION, require_snapshot=False)
     assert (found.status, found.action, bool(found.block)) == ("ok", "degrade", True)

@@ -56,7 +56,7 @@ def test_an_added_word_scores_a_quarter_of_one_that_was_asked_with():
 
 
 def test_a_question_that_only_the_words_of_the_role_match_has_no_strong_match():
-    """S4.9: they rank, and they are no answer to what was asked; synonyms of what was asked are."""
+    """S4.9: they rank, and they are no answer to what was asked."""
     rows = [{"entity": "a", "source_id": "docs:a", "text": "Every token has a threat model.", "authority": 3}]
     made = overlay({"vocabulary.preferred_terms": ["threat", "token"], "vocabulary.synonyms": {"dangers": ["threat"]}})
 
@@ -66,9 +66,6 @@ def test_a_question_that_only_the_words_of_the_role_match_has_no_strong_match():
         return "no_strong_match" in {condition["condition"] for condition in found.conditions}
 
     assert weak("which restaurant is open on Sunday?")
-    assert not weak("is every restaurant open?")
+    assert not weak("what has every model?")
     assert not weak("which models are there?")
-    assert weak("what dangers?")  # the synonym is a word of the role, too
-    other = overlay({"vocabulary.preferred_terms": ["token"], "vocabulary.synonyms": {"dangers": ["threat"]}})
-    found = asked(other, question="what dangers?", rows=rows)
-    assert "no_strong_match" not in {condition["condition"] for condition in found.conditions}
+    assert weak("what dangers?")  # a synonym is found, and the word itself is not

@@ -43,4 +43,4 @@ def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_
     (failed,) = found[0]
     assert (failed["request_id"], failed["condition"]) == ("r2", "lane_failed")
     assert failed["message"].startswith(f"Expected a squared length below {TOO_LONG}, got ")
-    assert failed["message"].endswith(" - at encoder words-by-their-start/1 - in semantic_hits")
+    assert failed["message"].endswith(" - at encoder words-by-their-start/1")

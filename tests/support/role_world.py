@@ -94,7 +94,7 @@ def policies(*overlays: Mapping[str, Any]) -> Policies:
 
 def asked(
     *overlays: Mapping[str, Any],
-    question: str = "How does the queue work?",
+    question: str = "What of the queue?",
     rows: Sequence[Mapping[str, Any]] = ROWS,
     vectors: bool = False,
     **fields: Any,
