@@ -77,9 +77,9 @@ def installed(names: Collection[str]) -> Installed:
     if missing := sorted(set(names) - known):
         hint = "install the package whose entry points scoped_retrieval.gates, .lanes, .score_terms or .readers have it"
         raise InputError.described("plugins that are installed", f"no {missing[0]}", "plugins", hint=hint)
-    readers = found.pop("readers")
-    check_names([one.name for one in readers], "readers")
-    return Installed(with_digest(Plugins(**found)), readers)
+    check_names([one.name for one in found["readers"]], "readers")
+    line = with_digest(Plugins(found["gates"], found["lanes"], found["score_terms"]))
+    return Installed(line, found["readers"])
 
 
 def is_installed(plugins: Plugins) -> bool:
