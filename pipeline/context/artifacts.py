@@ -87,7 +87,10 @@ class Artifacts:
         if kind == "log" and first.isdecimal() and last.isdecimal():
             found = self._masked(islice(self._events(), int(first), int(last) + 1), zones)
             if found:
-                return "\n".join(map(_line, found))
+                lines = (
+                    json.dumps(event, ensure_ascii=False, separators=(",", ":"), sort_keys=True) for event in found
+                )
+                return "\n".join(lines)
         if kind == "event":
             for event in self._masked(self._events(), zones):
                 if name in (str(event[each]) for each in EVENT_ID if event.get(each) is not None):
@@ -109,7 +112,3 @@ def _is_seen(event: Mapping[str, Any], zones: Collection[str]) -> bool:
     record = Record("event", dict(event))
     sight = sight_of(record, payload_of(record))
     return sight.get("zone", "internal") in zones and sight.get("visibility", "model-visible") == "model-visible"
-
-
-def _line(event: Mapping[str, Any]) -> str:
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -22,7 +22,7 @@ from ..progress import counted
 from ..sources.jsonl import Record
 from .artifacts import artifact, kind_of_event, payload_of, whole_text
 from .flags import flags_of, sight_of
-from .inputs import memory_row
+from .inputs import memory_id, memory_row
 from .masking import one_path
 
 LONG = 6_000
@@ -194,7 +194,7 @@ def _subject(kind: str, payload: Record, event_id: str) -> str | None:
             raise InputError.one_of(PHASES.values, None, payload.place("phase"))
         return phase
     if kind.startswith("memory."):
-        return _memory_id(payload)
+        return memory_id(payload)
     if kind.startswith("permission.") or kind in ("tool.intent", *OBSERVATIONS):
         return payload.identifier("requestId")
     constraint = payload.identifier("constraintId", "subject")
@@ -202,13 +202,6 @@ def _subject(kind: str, payload: Record, event_id: str) -> str | None:
         which = "the constraint that ends, by its constraintId or the id of its event"
         raise InputError.expected(which, None, payload.place("constraintId"))
     return constraint or (event_id if kind == "user.constraint" else None)
-
-
-def _memory_id(payload: Record) -> str:
-    name = payload.identifier("memoryId", "id")
-    if name is None:
-        raise InputError.expected("the id of a memory", None, payload.place("memoryId"))
-    return name
 
 
 def _memory(payload: Record, actor: str, zone: str) -> dict[str, Any]:

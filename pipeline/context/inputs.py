@@ -61,11 +61,8 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> list[Row]:
 
 def memory_row(record: Record) -> dict[str, Any]:
     """A memory from its fields (S3.52), for every session. `verify`: what to verify before it is relied on."""
-    id_ = record.identifier("memoryId", "id")
-    if id_ is None:
-        raise InputError.expected("the id of a memory", None, record.place("memoryId", "id"))
     return {
-        "memory_id": id_,
+        "memory_id": memory_id(record),
         "from_seq": -1,
         "text": record.required("text", "content"),
         "scope": record.text("scope"),
@@ -78,6 +75,14 @@ def memory_row(record: Record) -> dict[str, Any]:
         "verify": record.text("verify"),
         "zone": record.word(ZONES, "zone", "sensitivity") or "internal",
     }
+
+
+def memory_id(record: Record) -> str:
+    """The id of a memory, which every record about one has."""
+    found = record.identifier("memoryId", "id")
+    if found is None:
+        raise InputError.expected("the id of a memory", None, record.place("memoryId", "id"))
+    return found
 
 
 def _expect_once(what: str, names: list[str], at: str) -> None:
