@@ -142,6 +142,14 @@ def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, c
     assert {s["origin"] for s in found["settings"]} == {"default"}
 
 
+def test_doctor_counts_the_packages_of_the_extras_that_an_extra_stands_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    needed = ["numpy", 'absent-package>=1; extra == "sql"', 'scoped-retrieval[sql]; extra == "all"']
+    monkeypatch.setattr("scoped_retrieval.pipeline.maintenance.doctor.requires", lambda _: needed)
+    checks = {c["name"]: c["found"] for c in json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]}
+    assert (checks["packages"], checks["extra all"]) == ("installed", "not installed: absent-package")
+
+
 def test_a_corpus_is_verified_against_a_head_that_was_kept(shop, capsys):
     code, out, _ = run("verify", "corpus", "--json", capsys=capsys)
     found = json.loads(out)

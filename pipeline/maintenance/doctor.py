@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ..corpus import Corpus
 
 _NAME = "scoped-retrieval"
+_OWN = re.compile(rf"{_NAME}\[([\w,-]+)\]")
+"""A requirement of other extras of this package."""
 _VERSIONS = re.compile(r"[^\w.-]")
 """What follows the name of a package in a requirement: its versions, or extras of its own."""
 _EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
@@ -78,10 +80,19 @@ def _packages(_settings: Settings) -> _Findings:
     for requirement in requires(_NAME) or ():
         name, _, marker = requirement.partition(";")
         extra = _EXTRA.search(marker)
-        needed.setdefault(extra[1] if extra else "", []).append(_VERSIONS.split(name)[0])
+        needed.setdefault(extra[1] if extra else "", []).append(name)
+
+    def packages(extra: str) -> Iterator[str]:
+        for name in needed[extra]:
+            if own := _OWN.match(name):
+                for each in own[1].split(","):
+                    yield from packages(each)
+            else:
+                yield _VERSIONS.split(name)[0]
+
     here = {_VERSIONS.sub("", found.name).lower().replace("_", "-") for found in distributions()}
-    for extra, names in sorted(needed.items()):
-        missing = [name for name in names if name.lower() not in here]
+    for extra in sorted(needed):
+        missing = [name for name in dict.fromkeys(packages(extra)) if name.lower() not in here]
         found = f"not installed: {', '.join(missing)}" if missing else "installed"
         hint = f'pip install "{_NAME}[{extra}]"' if extra else f"pip install {' '.join(missing)}"
         yield f"extra {extra}" if extra else "packages", found, hint if missing else ""
