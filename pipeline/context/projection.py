@@ -40,8 +40,8 @@ class Projection:
     @classmethod
     def of(cls, tables: Mapping[str, pa.Table], artifacts: Artifacts) -> Projection:
         """The turn whose rows these tables have."""
-        (turn,), (state,), (model_input,), *several = (tables[name].to_pylist() for name in CONTEXT_TABLES)
-        return cls(turn, state, model_input, *several, artifacts)
+        (turn,), (state,), (model_input,), decisions, warnings = (tables[name].to_pylist() for name in CONTEXT_TABLES)
+        return cls(turn, state, model_input, decisions, warnings, artifacts)
 
     @property
     def state(self) -> dict[str, Any]:
