@@ -75,9 +75,10 @@ def test_every_tool_is_declared_read_only_and_an_answer_has_what_a_model_needs(a
     assert list(tools) == ["scoped_retrieve", "recall_xray", "replay", "why"]
     assert all(tool.annotations.read_only_hint and not tool.annotations.open_world_hint for tool in tools.values())
     found = called(asked, "scoped_retrieve", ASKED)
-    assert found.content[0].text == found.structured_content["block"]
-    fields = {"snapshot_id", "block_ref", "status", "conditions", "citations", "block"}
+    fields = {"snapshot_id", "block_ref", "status", "conditions", "citations"}
     assert set(found.structured_content) == fields, "nothing else fills the window of a model"
+    weak = called(asked, "scoped_retrieve", {"question": "best pizza in Naples"})
+    assert "no_strong_match" in weak.content[0].text and "no_strong_match" not in found.content[0].text
 
 
 @pytest.mark.parametrize(

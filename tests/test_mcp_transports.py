@@ -72,11 +72,11 @@ async def every_tool(client: Client) -> None:
     answer = await call("scoped_retrieve", question="default role")
     found = answer.structured_content
     cited, snapshot = found["citations"][0], found["snapshot_id"]
-    assert answer.content[0].text == found["block"]
+    assert "block" not in found, "it stands once, in the text"
     for name in ("recall_xray", "engram.recall_xray", "remnic.recall_xray"):
         shown = await call(name, query="default role", sessionKey="s-1", budget=700, format="text")
         assert shown.structured_content["snapshotFound"] and shown.content[0].text.startswith("=== Recall X-ray")
-    assert (await call("replay", snapshot_id=snapshot)).content[0].text == found["block"]
+    assert answer.content[0].text.startswith((await call("replay", snapshot_id=snapshot)).content[0].text)
     why = await call("why", snapshot_id=snapshot, evidence=cited["evidence_id"])
     assert why.structured_content["rows"][0]["outcome"] == "selected"
     await call("append_evidence", rows=[{"text": "The okapi rule."}])

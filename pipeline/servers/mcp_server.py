@@ -140,10 +140,10 @@ class Append(Arguments):
 
 
 def _retrieve(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    """The block, or the reason why there is none."""
+    """The block, or the status if there is none, and below it the warnings that the command line prints, too."""
     found = at.retrieve(given)
-    conditions = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
-    return _shown(found), found["block"] or visible("\n".join([f"status: {found['status']}", *conditions]))
+    warned = [f"{one['message']} ({one['condition']})" for one in found["conditions"] if one["action"] != "continue"]
+    return _shown(found), "\n".join([found["block"] or f"status: {found['status']}", *map(visible, warned)])
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:

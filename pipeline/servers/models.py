@@ -134,14 +134,13 @@ class Answer(BaseModel):
 
 
 class Shown(BaseModel):
-    """A block for a model, with its ids, citations and conditions; everything else is in its snapshot."""
+    """What a model needs beside the text of a block: its ids, citations and conditions; the rest is in its snapshot."""
 
     snapshot_id: str | None
     block_ref: str | None
     status: str = Field(description="ok, empty, denied, partial or failed; a refusal is no error")
     conditions: list[StatedCondition]
     citations: list[CitedPlace]
-    block: str | None = Field(description="what the model may read; empty where nothing may leave")
 
 
 class Appending(BaseModel):
