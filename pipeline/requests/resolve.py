@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import BASE
-from ...nodes.errors import InputError, ScopedRetrievalError
+from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
 from ...nodes.scope.active_grants import active_grants_of
 from ...nodes.scope.selectors import selected_pairs, source_pairs
 from ...nodes.tables import FAILURES, REQUESTS
@@ -169,6 +169,9 @@ class RequestResolver:
         request = {**common, "principal": self.principal, **given}
         if request["principal"] != self.principal:
             request["asked_by"] = self.principal
+        if not request.get("project") and not self.grants.projects(self.principal):
+            hint = "a grants file gives access, `grants show` lists yours"
+            raise AccessError(f"Expected a project that is granted to {self.principal}, got none", at=row.at, hint=hint)
         for required in ("project", "purpose"):
             if not request.get(required):
                 hint = (
@@ -193,7 +196,7 @@ class RequestResolver:
             return value
         found = self._commit_time(value.removeprefix("commit:"), request)
         if found is None:
-            hint = "name a time instead"
+            hint = "`index --history` keeps the commits of the branch and its merges, not those that a merge brought; or name a time"
             raise InputError.expected("a commit that this project's corpus knows", value, at, hint=hint)
         return instant(found, at)
 

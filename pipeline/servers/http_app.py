@@ -328,12 +328,12 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
 
     seconds = settings["serve_timeout_seconds"]
     logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
     )
     for sent in (signal.SIGINT, signal.SIGTERM):  # sent again after shutdown: the requested end
         signal.signal(sent, lambda *_: None)
     uvicorn.run(
-        app, host=host, port=port, log_config=None, access_log=False, server_header=False,
+        app, host=host, port=port, log_config=None, log_level="info", access_log=False, server_header=False,
         limit_concurrency=settings["serve_max_connections"], timeout_graceful_shutdown=seconds,
     )  # fmt: skip
 

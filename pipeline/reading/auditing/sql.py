@@ -95,7 +95,7 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
             found = connection.sql(query)
             return pa.table({"done": [True]}) if found is None else _named_once(found.to_arrow_table())
         except duckdb.Error as error:
-            message = str(error).split("\n\n")[0].replace("\n", " ")
+            message = re.split("\n\n|\nDid you mean", str(error))[0].replace("\n", " ")
             raise InputError(
                 f"Expected a query over tables of runs, got {message}",
                 at="QUERY",
