@@ -275,3 +275,39 @@ def test_without_a_grants_file_what_if_shows_nothing_more(tmp_path: Path):
     assert replayed(settings, found.snapshot_id).block == found.block
     (block,) = what_if(settings, found.snapshot_id, {"max_items": 9}).blocks.values()
     assert block == ""
+
+
+def test_no_reader_of_a_stored_answer_names_a_row_whose_right_was_withdrawn_since(tmp_path: Path, capsys):
+    rows = [
+        row("doc", f"{name}/fees.md", f"Renewal fees of {name} are due in May.") for name in ("docs", "plans", "lib")
+    ]
+    story, grants = Story(tmp_path, *rows), tmp_path / "grants.yaml"
+    grants.write_text("principals: {ana: {projects: [shop]}}\n")
+    with story.open(runs=tmp_path / "runs") as retriever:
+        asked = {"project": "shop", "question": "When are renewal fees due?", "budget": {"max_items": 2}}
+        found = retriever.retrieve(asked)
+    shown = {citation["path"] for citation in found.citations}
+    assert len(shown) == 2 and found.snapshot_id
+    flags = ("--corpus", "corpus", "--runs", "runs", "--grants", "grants.yaml")
+    left, *withdrawn = sorted(["docs", "plans", "lib"], key=lambda name: f"{name}/fees.md" not in shown)
+
+    def told(*words: str) -> str:
+        code, printed = main([*words, *flags]), capsys.readouterr()
+        return printed.out if code == 0 else ""
+
+    forms = [
+        ("show", "@", "--as", "bundle"),
+        ("log", "--as", "csv"),
+        *(("why", f"{name}/fees.md") for name in withdrawn),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+        patch.chdir(tmp_path)
+        for words in forms:
+            assert any(f"{name}/fees.md" in told(*words) for name in withdrawn), words
+        grants.write_text(f"principals: {{ana: {{projects: [{{project: shop, paths: [{left}/]}}]}}}}\n")
+        for words in forms:
+            assert not any(f"{name}/fees.md" in told(*words) for name in withdrawn), words
+        assert f"{left}/fees.md" in told("log", "--as", "csv") and told("why", f"{left}/fees.md")
+        main(["show", "@", "--as", "search-result", *flags])
+        assert "withheld" in capsys.readouterr().err

@@ -162,9 +162,9 @@ def actions_with_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """`context_actions.csv` names the candidates of a retrieval, those that were withheld among them."""
     right = surfaces.actions_of
 
-    def wrong(run: Any, snapshots: Any) -> list[dict[str, Any]]:
+    def wrong(settings: Settings, run: Any, snapshots: Any) -> list[dict[str, Any]]:
         ids = " ".join(run.table("decisions")["evidence_id"].to_pylist())
-        return [action | {"citations": ids} for action in right(run, snapshots)]
+        return [action | {"citations": ids} for action in right(settings, run, snapshots)]
 
     monkeypatch.setattr(surfaces, "actions_of", wrong)
 

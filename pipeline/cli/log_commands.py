@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,7 +83,7 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
     from ..reading.across_runs import latest
     from ..reading.reports import actions_of, as_csv, events_of
 
-    make = {"text": lambda _, rows: rows, "events": events_of, "csv": actions_of}[form]
+    make = {"text": lambda _, rows: rows, "events": events_of, "csv": partial(actions_of, settings)}[form]
     listed = latest(settings, name, status=status, last=last, make=make)
     if name is None:
         note_left_out(len(listed.damaged))

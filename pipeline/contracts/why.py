@@ -2,7 +2,7 @@
 
 Reads: a snapshot and, for anything not in its tables, the generation it was made from. Gives: one answer per matching
 row. An auditor may ask about any row of a project that they audit. Any other caller learns of rows that passed every gate
-of their own snapshot: what it decided, or that no lane recalled one that the present grants admit, too. For all other
+of their own snapshot and that the present grants admit, too: what it decided, or that no lane recalled one. For all other
 rows, including absent ones, the answer is the same.
 
 To find what would admit a row, the gates that stop it are opened one by one, each step judged again by the second wall,
@@ -38,9 +38,9 @@ from ..plugins import plugins_of
 from ..reading.access import audience_of, open_run, pinned_corpus
 from ..reading.auditing.export import own_line
 from ..reading.grants import grants_for, grants_or_none
-from ..reading.present_rights import contracts_now
+from ..reading.present_rights import contracts_now, within_rights
 from ..reading.snapshots import audited_projects
-from ..runs import replay
+from ..runs import Replay, replay
 from ..runs.ids import is_snapshot
 from ..views.xray import masked_places
 from .explain import refusal_of
@@ -107,13 +107,15 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     run = open_run(settings, snapshot_id)
     audits = audience_of(settings, run, snapshot_id) != "caller"
     seen = replay(run, snapshot_id)
-    decisions = seen.decisions.to_pylist()
-    labels = zip(seen.citations["label"].to_pylist(), seen.citations["evidence_id"].to_pylist(), strict=True)
+    now = grants_for(run, grants_or_none(settings))
+    recorded = seen if audits else within_rights(seen, now)
+    labels = zip(*(recorded.citations[name].to_pylist() for name in ("label", "evidence_id")), strict=True)
     evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
-    scores = _scores(seen.tables["ranked"].to_pylist(), decisions)
-    own = [row for row in decisions if audits or row["stage"] != "gate"]  # of A(r): of others a caller learns nothing
+    scores = _scores(seen.tables["ranked"].to_pylist(), recorded.decisions.to_pylist())
     contracts, bounds = seen.tables["contracts"], seen.tables["contract_bounds"]
-    known = {row["evidence_id"]: row for row in own}
+
+    def own_of(found: Replay) -> list[dict[str, Any]]:  # of A(r): of others a caller learns nothing
+        return [row for row in found.decisions.to_pylist() if audits or row["stage"] != "gate"]
 
     def told(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return answers if audits else masked_places(answers, contracts.to_pylist())
@@ -121,19 +123,21 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
+        own = own_of(recorded)
         named = _at(pa.array([row["path"] for row in own], pa.string()), evidence)
-        if not (recorded := [row for row, at in zip(own, named, strict=True) if at or row["evidence_id"] == evidence]):
+        if not (kept := [row for row, at in zip(own, named, strict=True) if at or row["evidence_id"] == evidence]):
             raise
-        return told([_decided(row, scores) for row in recorded])
+        return told([_decided(row, scores) for row in kept])
+    known = {row["evidence_id"]: row for row in own_of(seen)}
     projects = audited_projects(settings, run) if audits else set(bounds["project"].to_pylist())
     frame = corpus.frame(sorted(projects & set(corpus.projects())))
     meant, line = _rows_meant(frame, evidence)
     ids = dict(zip(meant, frame.evidence["evidence_id"].take(pa.array(meant, pa.int64())).to_pylist(), strict=True))
-    others = [row for row in meant if ids[row] not in known]
     case = _Case(run, seen.tables, frame, known, scores)
     if not audits:
-        now = grants_for(run, grants_or_none(settings))
-        others = case.admitted(others, *contracts_now(seen.tables, now)) if contracts.num_rows else []
+        meant = case.granted(meant, *contracts_now(seen.tables, now)) if contracts.num_rows else []
+    others = [row for row in meant if ids[row] not in known]
+    others = others if audits else case.passed(others)
     rows = [*(row for row in meant if ids[row] in known), *others[:ROWS_ANSWERED]]
     if not rows:
         raise _nothing(evidence)
@@ -189,14 +193,18 @@ class _Case:
     def plugins(self) -> Plugins:
         return plugins_of(self.run)
 
-    def admitted(self, rows: list[int], contracts: pa.Table, bounds: pa.Table) -> list[int]:
-        """Of these rows those that passed every gate, and that the grants behind the other contract and bounds admit."""
-        own = self.tables["contracts"], self.tables["contract_bounds"]
-        passed = [one["admitted"] for one in refusals(own[0], own[1], self.frame, rows, self.plugins)]
-        held = granted(
-            self.frame.evidence.take(pa.array(rows, pa.int64())), np.zeros(len(rows), int), contracts, bounds
-        )
-        return [row for row, *both in zip(rows, passed, held.tolist(), strict=True) if all(both)]
+    def granted(self, rows: list[int], contracts: pa.Table, bounds: pa.Table) -> list[int]:
+        """Of these rows those that the grants behind another contract and its bounds admit."""
+        stored = self.frame.evidence.take(pa.array(rows, pa.int64()))
+        held = granted(stored, np.zeros(len(rows), int), contracts, bounds)
+        return [row for row, admitted in zip(rows, held.tolist(), strict=True) if admitted]
+
+    def passed(self, rows: list[int]) -> list[int]:
+        """Of these rows those that passed every gate."""
+        if not rows:
+            return []
+        verdicts = refusals(self.tables["contracts"], self.tables["contract_bounds"], self.frame, rows, self.plugins)
+        return [row for row, verdict in zip(rows, verdicts, strict=True) if verdict["admitted"]]
 
     def answer(self, row: int) -> dict[str, Any]:
         """Where one frame row was lost."""

@@ -84,7 +84,7 @@ def listed(
     return {
         "status": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
-        "context actions": as_csv(actions_of(run, snapshots)),
+        "context actions": as_csv(actions_of(settings, run, snapshots)),
         "contract": _json(explain(resolver.scope(Fields(columns_of(asked, "request"))))),
         "why": _why(settings, snapshot_id, canary),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),

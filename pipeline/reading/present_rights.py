@@ -5,7 +5,8 @@ denied since, in a zone or of a group that was withdrawn, is left out with its t
 block is rendered again from the items that are left.
 
 Note: rights alone are judged again, by what was recorded of each item: the corpus may be gone. An item is judged by its
-leading row: packing merges only rows of the same document and the same rights.
+leading row: packing merges only rows of the same document and the same rights. Of a row that was not shown, too little
+is recorded: once a right of its request is withdrawn, no such row appears.
 """
 
 from __future__ import annotations
@@ -19,27 +20,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import BASE, Counters
-from ...nodes.columns.keys import pair_positions, positions
+from ...nodes.columns.keys import pair_positions, positions, rows_of_runs
 from ...nodes.context_projection import blocks
 from ...nodes.scope.active_grants import active_grants_of, bounds_of
 from ...nodes.tables import CONDITIONS, TRIMS
+from ...nodes.vocabulary import ZONES
 from ...nodes.walls.second_wall import granted
 
 if TYPE_CHECKING:
     from ..runs import Replay
 
-JUDGED_BY = ("requests", "contracts", "decisions", "item_details")
-"""The tables by which items are judged."""
-
-_ITEMS = ("trimmed", "trims", "citations", "item_details")
-"""Tables with a row per item of the block."""
+JUDGED_BY = ("requests", "contracts", "contract_bounds", "decisions", "item_details")
+"""The tables by which rows are judged."""
 
 
 def within_rights(found: Replay, grants: pa.Table) -> Replay:
-    """The replay without the items that `grants` do not admit now; unchanged if they admit all of them."""
+    """The replay without the rows that `grants` do not admit now; its block stays if they admit all of its items."""
     tables = items_within_rights(found.tables, grants)
     if tables["item_details"].num_rows == found.tables["item_details"].num_rows:
-        return found
+        return replace(found, tables=tables)
     tables["blocks"] = _rendered(tables, contracts_now(found.tables, grants)[0])
     labels = found.citations.filter(pc.invert(_kept(found.citations, tables["item_details"])))["label"]
     withheld = _condition(found.request["request_id"], labels.to_pylist())
@@ -49,17 +48,48 @@ def within_rights(found: Replay, grants: pa.Table) -> Replay:
 
 
 def items_within_rights(tables: Mapping[str, pa.Table], grants: pa.Table) -> dict[str, pa.Table]:
-    """The tables of some requests, with their texts, without the items that `grants` do not admit now.
+    """The tables of some requests, with their texts, without the rows of evidence that `grants` do not admit now.
 
-    Judged by `requests`, `contracts`, `decisions` and `item_details`; other tables that have no row per item stay.
+    Judged by `JUDGED_BY`; tables that name no rows of evidence stay.
     """
-    items = tables["item_details"]
-    if not items.num_rows:
-        return dict(tables)
     contracts, bounds = contracts_now(tables, grants)
+    as_wide = _as_wide(tables, contracts, bounds)
+    if all(as_wide):
+        return dict(tables)
+    items = tables["item_details"]
     admitted = granted(_judged(tables), positions(items["request_id"], contracts["request_id"]), contracts, bounds)
-    left = items.filter(pa.array(admitted))
-    return {name: table.filter(_kept(table, left)) if name in _ITEMS else table for name, table in tables.items()}
+    left, whole = items.filter(pa.array(admitted)), contracts["request_id"].filter(pa.array(as_wide))
+    return {
+        name: table.filter(pc.or_(pc.is_in(table["request_id"], value_set=whole.combine_chunks()), _kept(table, left)))
+        if "evidence_id" in table.column_names
+        else table
+        for name, table in tables.items()
+    }
+
+
+def _as_wide(tables: Mapping[str, pa.Table], contracts: pa.Table, bounds: pa.Table) -> list[bool]:
+    """Whether what the grants give each request now includes all that they gave it when it was asked."""
+    then, now = (rows_of_runs(table, "request_id") for table in (tables["contract_bounds"], bounds))
+    groups = dict(zip(*(tables["contracts"][name].to_pylist() for name in ("request_id", "groups")), strict=True))
+    return [
+        set(groups[request]) <= set(held)
+        and all(any(_includes(new, old) for new in now.get(request, ())) for old in then.get(request, ()))
+        for request, held in zip(*(contracts[name].to_pylist() for name in ("request_id", "groups")), strict=True)
+    ]
+
+
+def _includes(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether a bound admits every row that the other one admits."""
+    return (
+        new["project"] == old["project"]
+        and set(old["users"]) <= set(new["users"])
+        and ZONES.values.index(old["zone"]) <= ZONES.values.index(new["zone"])
+        and set(new["denied_paths"]) <= set(old["denied_paths"])
+        and all(
+            new[name] is None or (old[name] is not None and set(old[name]) <= set(new[name]))
+            for name in ("sources", "paths", "namespaces", "states")
+        )
+    )
 
 
 def contracts_now(tables: Mapping[str, pa.Table], grants: pa.Table) -> tuple[pa.Table, pa.Table]:

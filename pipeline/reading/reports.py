@@ -28,7 +28,9 @@ from ..runs.parts import READABLE
 from ..views.harness_forms import event
 from ..views.text_table import csv_table
 from .access import audience_of, expect_reader, known_runs, open_run, unknown
-from .snapshots import as_damage, readable
+from .grants import grants_for, grants_or_none
+from .present_rights import JUDGED_BY, items_within_rights
+from .snapshots import Readable, as_damage, readable
 
 
 def report_of(settings: Settings, run_id: str) -> str:
@@ -95,16 +97,20 @@ COLUMNS = ("timestamp", "principal", "action", "project", "mode", "purpose", "sc
 _EVERYWHERE = "all paths"
 
 
-def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """`context_actions.csv` (S1.33): a line for each of these snapshots of a run, with its mode, scope, counts and citations:
-    rows with question, project and purpose. A request that was refused
+def actions_of(settings: Settings, run: Any, snapshots: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """`context_actions.csv` (S1.33): a line for each of these snapshots of a run that the principal may read, with its mode,
+    scope, counts and citations: rows with question, project and purpose. A request that was refused
     on arrival has no principal.
     """
+    grants = grants_or_none(settings)
+    seen = Readable.of(settings, run, grants)
     principal = _by_request(run, REQUESTS.name, "principal")
     columns = ["request_id", "mode", "search_paths", "lane_k", "max_items"]
     contracts = {row["request_id"]: row for row in run.stored("contracts").select(columns).to_pylist()}
     locators: dict[str, list[str]] = {}
-    for row in run.table("citations", texts=True).select(["request_id", "locator"]).to_pylist():
+    tables = {name: run.table(name, texts=True) for name in ("citations", *JUDGED_BY)}
+    tables = tables if seen.audit else items_within_rights(tables, grants_for(run, grants))
+    for row in tables["citations"].select(["request_id", "locator"]).to_pylist():
         locators.setdefault(row["request_id"], []).append(row["locator"] or "erased")
     found = []
     for snapshot in snapshots:

@@ -226,13 +226,13 @@ def _read_run(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]
 
 
 def compared_tables(run: Any, grants: pa.Table | None, snapshot_id: str | None = None) -> dict[str, pa.Table]:
-    """The compared tables of a run or snapshot; under `grants`, without the items that these do not admit now."""
+    """The compared tables of a run or snapshot; under `grants`, without the rows that these do not admit now."""
     tables = {table: run.table(table, texts=table == "citations", snapshot_id=snapshot_id) for table in COMPARED}
     if grants is None:
         return tables
     judged = {table: run.table(table, texts=True, snapshot_id=snapshot_id) for table in JUDGED_BY}
     left = items_within_rights(tables | judged, grants)
-    return {table: rows if table in JUDGED_BY else left[table] for table, rows in tables.items()}
+    return {table: left[table] for table in COMPARED}
 
 
 def _paired(
