@@ -3,9 +3,9 @@
     {"content": {"tables": {...}, "texts": {...}, "lineage": ..., "log": [...], ...}, "signature": "..."}
 
 `exported` writes it, `check_file` checks it alone. The content is plain JSON: tables in stored form with the texts beside
-them by SHA-256, the provenance, the lineage, the `line` of the log that names the snapshot, and from there to the head
-what the hashes of lines are of, without what they say of other answers. For a batch, `named` are the snapshots of its
-shard, whose SHA-256 is in the line. The signature is that of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
+them by SHA-256, the provenance, the lineage, the whole `line` of the log that names the snapshot, and from there to the
+head what the hashes of lines are of, without what they say. The hash of a line needs all of it: where requests were
+answered together, it names each of them, with project, session, status and times. For a batch, `named` are the snapshots of its shard, whose SHA-256 is in the line. The signature is that of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
 
 Note: free text occurs only among the texts, so an erased text is absent from the file and all digests still verify. A
 later erasure does not reach exported files. Without a trusted key or an anchor, a valid file proves that its parts belong
