@@ -7,8 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.pipeline.runs import Runs, compact, packed, replay, verify
-from scoped_retrieval.pipeline.runs import store as store_module
+from scoped_retrieval.pipeline.runs import Runs, compact, packed, replay, verify, writing
 from scoped_retrieval.pipeline.runs.files import files_below
 from written_runs import Maker, file_of, live, session_of
 
@@ -75,16 +74,15 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
 def test_a_compaction_that_another_writer_overtakes_writes_nothing_back(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, act
 ):
-    run, write, done = live(Runs(tmp_path), line_tables), store_module.write_parts, list[bool]()
+    run, sync, done = live(Runs(tmp_path), line_tables), writing.sync_all, list[bool]()
 
-    def written(*given, **options):
-        found = write(*given, **options)
+    def synced(*given):
         if not done:
             done.append(True)
             act(Runs(tmp_path), run.run_id)
-        return found
+        sync(*given)
 
-    monkeypatch.setattr(store_module, "write_parts", written)
+    monkeypatch.setattr(writing, "sync_all", synced)
     compacted = compact(run.store, run.run_id)
     named = {path for parts in compacted.shards.values() for path in parts}
     assert {*files_below(compacted.folder)} == named

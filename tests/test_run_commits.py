@@ -14,10 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from power_cut import each_cut
-from scoped_retrieval.nodes.errors import ErasedError, ScopedRetrievalError, StoreError
+from scoped_retrieval.nodes.errors import ErasedError, ScopedRetrievalError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
     LiveRun,
+    Run,
     Runs,
     RunTakenError,
     compact,
@@ -207,29 +208,33 @@ def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -
     none, shards = TABLES["failures"].empty(), pa.array([0, 0])
     staged = store.stage(tables["requests"], none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
     other = Runs(place).resume(staged.run_id)
-    for each in (staged, other):
+    ended = list[Run]()
+    for each in (staged, other):  # the second one writes after the first one has finished
         each.write(0, line_tables(2, run_id=staged.run_id))
-    assert staged.finish().lines == other.finish().lines
+        ended.append(each.finish())
+    assert ended[0].lines == ended[1].lines
     assert [line.body["kind"] for line in store.log.lines()] == ["begin", "shard", "run"]
     assert verify(store, staged.run_id).ok
 
 
 @pytest.mark.parametrize(
-    "act", [Runs.sweep, lambda store: store.discard(store.unfinished()[0])], ids=["swept", "discarded"]
+    ("act", "of"),
+    [(Runs.sweep, "begin"), (Runs.sweep, "shard"), (lambda store: store.discard(store.unfinished()[0]), "shard")],
+    ids=["staged and swept", "swept", "discarded"],
 )
-def test_a_shard_that_is_swept_before_its_line_is_written_again_unless_its_run_was_discarded(
-    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, act: Callable[[Runs], None]
+def test_what_is_swept_before_its_line_is_written_again_unless_its_run_was_discarded(
+    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, act: Callable[[Runs], None], of: str
 ) -> None:
     store, tables = Runs(place), line_tables(2)
     inputs = {name: tables[name] for name in PER_RUN}
     none, shards = TABLES["failures"].empty(), pa.array([0, 0])
+    between(store, monkeypatch, lambda: act(Runs(place)), of)
     staged = store.stage(tables["requests"], none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
-    between(store, monkeypatch, lambda: act(Runs(place)), "shard")
     if act is Runs.sweep:
         staged.write(0, line_tables(2, run_id=staged.run_id))
         assert verify(store, staged.finish().run_id).ok
     else:
-        with pytest.raises(StoreError):
+        with pytest.raises(ErasedError):
             staged.write(0, line_tables(2, run_id=staged.run_id))
         assert store.unfinished() == [] and not [*files_below(staged.folder)]
 

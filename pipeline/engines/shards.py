@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.keys import flat
-from ...nodes.errors import AccessError, EngineError, StoreError
+from ...nodes.errors import AccessError, EngineError, ErasedError, StoreError
 from ...nodes.kernels import compiled
 from ...nodes.tables import CAPTURES
 from ..line.driver import Line, run_line
@@ -130,7 +130,7 @@ def resumable(staged: StagedRun) -> Generator[None]:
     """Errors that end a run inside this block get a hint on `run --resume`, after their own hint."""
     try:
         yield
-    except AccessError:
+    except (AccessError, ErasedError):  # it cannot be resumed
         raise
     except (EngineError, StoreError) as error:
         hint = f"{error.hint.rstrip('.')}; " if error.hint else ""

@@ -153,9 +153,9 @@ def _without(run: Run, shard: str, wanted: pa.Array, reason: str) -> set[str]:
             return found
         body = {"run_id": run.run_id, "shard": shard, "texts": sorted(found), "reason": reason}
         left = texts.filter(pc.invert(hit))
-        if store.commit_parts(
+        if store.commit_files(
             "erase",
-            lambda body=body, left=left: body | {"parts": dict([write_texts(run.folder, shard, left)])},
+            lambda files, body=body, left=left: body | {"parts": dict([write_texts(run.folder, shard, left, files)])},
             lambda lines=lines: not of_kind(store.log.after(lines), "erase"),
         ):
             (run.folder / path).unlink(missing_ok=True)

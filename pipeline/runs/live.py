@@ -19,7 +19,6 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -29,9 +28,8 @@ import pyarrow as pa
 from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
-from ..storage.chain import Line, LineInDoubtError
+from ..storage.chain import Line
 from ..storage.durable import make_folders, read_whole, write_atomic
-from ..storage.file_access import system_errors
 from ..storage.places import Place
 from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
@@ -123,26 +121,20 @@ class LiveRun:
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
-        begun = self.store.log.number()
-        confirmed()
         file = live_file(self.store.path, snapshots.sha256)
-        try:
-            with system_errors(self.store.path / LIVE):
-                if not self._header:
-                    self._header = header_of(self.store, self.run_id, self._inputs, self._lineage, self._settings)
-                    make_folders(self.store.path / LIVE, self.store.path)
-                write_atomic(file, snapshots.data)
-            line = {**self._header, "snapshots": snapshots.described}
-            if self.store.log.commit("live", line, lambda: not self.store.log.swept(begun)) is None:
+
+        def written(files: list[Place]) -> dict[str, Any]:
+            if file in files:  # its name says what is in it: there is no other
                 raise RunTakenError(f"Expected to write a snapshot, got a sweep - at {self.run_id}")
-        except LineInDoubtError:
-            raise
-        except Exception as error:  # no line names it
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
-            if not isinstance(error, StoreError) or isinstance(error, RunTakenError) or not self.store.log.swept(begun):
-                raise
-            raise RunTakenError(f"Expected to write a snapshot, got a sweep - at {self.run_id}") from error
+            confirmed()
+            if not self._header:
+                self._header = header_of(self.store, self.run_id, self._inputs, self._lineage, self._settings)
+                make_folders(self.store.path / LIVE, self.store.path)
+            files.append(file)
+            write_atomic(file, snapshots.data)
+            return {**self._header, "snapshots": snapshots.described}
+
+        self.store.commit_files("live", written)
         self.written += len(snapshots.described)
 
 

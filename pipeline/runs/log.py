@@ -22,8 +22,9 @@ from contextlib import suppress
 from typing import Any
 
 from ...nodes.errors import MovedOnError, VerificationError
-from ..storage.chain import Chain, Line
+from ..storage.chain import Chain, Line, LineInDoubtError
 from ..storage.durable import exists, make_folders, sync_path, write_atomic
+from ..storage.file_access import system_errors
 from ..storage.places import Place
 from ..storage.signing import UNSIGNED, Signer
 
@@ -65,13 +66,10 @@ class RunLog(Chain):
             found.setdefault(match[2].decode(), []).append((match[1].decode(), match.start()))
         return data, {run_id: lines for run_id, lines in found.items() if "discard" not in dict(lines)}
 
-    def number(self) -> int:
-        """The number of the last line."""
-        return last.number if (last := self.last()) else 0
-
-    def swept(self, since: int) -> bool:
-        """Whether files that no line names were removed after a line."""
-        return bool(of_kind(self.lines_after(since), "sweep"))
+    def sweeps(self) -> Callable[[], bool]:
+        """A function that says whether files that no line names were removed since this call."""
+        number = last.number if (last := self.last()) else 0
+        return lambda: bool(of_kind(self.lines_after(number), "sweep"))
 
     def commit(self, kind: str, body: Mapping[str, Any], allowed: Callable[[], bool] = lambda: True) -> Line | None:
         """Append a line if `allowed`, given all lines before it; None if it is not.
@@ -86,9 +84,9 @@ class RunLog(Chain):
 
 
 def is_unfinished(lines: Iterable[Line]) -> bool:
-    """Whether these are the lines of a batch that is not finished, and may be."""
+    """Whether these are the lines of a batch that is not finished."""
     kinds = {line.body["kind"] for line in lines}
-    return "begin" in kinds and kinds.isdisjoint(("run", "discard"))
+    return "begin" in kinds and "run" not in kinds
 
 
 class _ByRun(Mapping[str, list[Line]]):
@@ -125,19 +123,37 @@ class RunFolder:
         """The shared file with this SHA-256."""
         return self.path / "shared" / sha256
 
-    def commit_parts(self, kind: str, write: Callable[[], Mapping[str, Any]], allowed: Callable[[], bool]) -> bool:
-        """Write parts of a run and append the line that names them, unless it is not `allowed`; after a sweep, which may have
-        removed them, write them again. Parts without a line are removed: they may contain what was erased since.
+    def commit_files(
+        self, kind: str, write: Callable[[list[Place]], Mapping[str, Any]], allowed: Callable[[], bool] = lambda: True
+    ) -> Line | None:
+        """Append the line that `write` returns, unless it is not `allowed`, after it wrote the files that the line names: it
+        adds each to the list that it gets before it writes it. After a sweep, which may have removed some, it writes others.
+        Files without a line are removed: they may contain what was erased since.
+
+        Raises:
+            LineInDoubtError: a store may have accepted the line: its files stay.
+            StoreError: they cannot be written.
         """
+        files = list[Place]()
         while True:
-            begun, body = self.log.number(), write()
-            line = self.log.commit(kind, body, lambda since=begun: allowed() and not self.log.swept(since))
+            swept = self.log.sweeps()
+            try:
+                with system_errors(self.path):
+                    body = write(files)
+                line, failed = self.log.commit(kind, body, lambda swept=swept: allowed() and not swept()), None
+            except LineInDoubtError:
+                raise
+            except Exception as error:
+                line, failed = None, error
             if line is not None:
-                return True
-            for path in body["parts"]:
-                (self.path / body["run_id"] / path).unlink(missing_ok=True)
-            if not self.log.swept(begun):
-                return False
+                return line
+            for file in files:
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+            if not swept():
+                if failed is not None:
+                    raise failed
+                return None
 
 
 def of_kind(lines: Iterable[Line], *kinds: str) -> list[Line]:

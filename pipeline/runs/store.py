@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.audit.records import COVERED
-from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import ErasedError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS
 from ..progress import counted
 from ..storage.durable import entries, make_folders, remove_tree, sync_all
@@ -72,23 +72,26 @@ class Runs(RunFolder):
         `inputs` are the tables of `PER_RUN`; `settings` are JSON values that the caller needs to continue (generation,
         lanes, ...). `pin` locates the pinned generation, see `Corpus.pin`.
         """
-        run_id, begun = new_run_id(now), self.log.number()
-        with system_errors(self.path):
+
+        def written(files: list[Place]) -> dict[str, Any]:
+            run_id = new_run_id(now)
             stage = self.path / run_id / STAGE
             make_folders(stage, self.path)
-            write_parquet(stage / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
-            write_parquet(stage / "failures.parquet", failures)
-            sync_all([stage / name for name in files_below(stage)], self.path)
-            plan = {
+            asked = requests.append_column(_SHARD, shards.cast(pa.int32()))
+            for name, table in (("requests", asked), ("failures", failures)):
+                files.append(stage / f"{name}.parquet")
+                write_parquet(files[-1], table)
+            sync_all(files[-2:], self.path)
+            return header_of(self, run_id, inputs, lineage, settings) | {
                 "created_at": now.isoformat(),
                 "pin": pin,
                 "shards": max(shards.to_pylist(), default=-1) + 1,
                 "failures": failures.num_rows,
             }
-            header = header_of(self, run_id, inputs, lineage, settings)
-        if self.log.commit("begin", header | plan, lambda: not self.log.swept(begun)) is None:
-            raise StoreError(f"Expected to stage a run, got an erasure - at {run_id}", hint="run it again.")
-        return StagedRun(self, run_id)
+
+        line = self.commit_files("begin", written)
+        assert line is not None  # it is allowed
+        return StagedRun(self, line.body["run_id"])
 
     def sweep(self) -> None:
         """Remove what no line names: files of interactive snapshots, and parts and folders of runs."""
@@ -235,6 +238,7 @@ class StagedRun:
         """Shards still to run: those without a line.
 
         Raises:
+            ErasedError: the run was discarded.
             StoreError: LOG cannot be read now.
         """
         done = parts_of(self._lines)[0]
@@ -242,8 +246,12 @@ class StagedRun:
 
     @property
     def _lines(self) -> list[Line]:
-        """Its lines by now."""
-        return [self.begun, *self.store.log.after([self.begun])]
+        """Its lines by now. A discarded run cannot be continued."""
+        lines = [self.begun, *self.store.log.after([self.begun])]
+        if of_kind(lines, "discard"):
+            hint = "open it again and start a new run"
+            raise ErasedError(f"Expected the run that was begun, got a discarded one - at {self.run_id}", hint=hint)
+        return lines
 
     @property
     def _shards(self) -> range:
@@ -268,18 +276,18 @@ class StagedRun:
         """Store a finished shard: its parts, then its line.
 
         Raises:
-            StoreError: the shard cannot be written, or the run was discarded.
+            ErasedError: the run was discarded.
+            StoreError: the shard cannot be written.
         """
         requests = tables["snapshots"].num_rows
         took = {f"shard {shard}": LineTimings(sum(seconds.values()), requests, seconds)} if seconds else {}
         stored = stored_whole(tables, COVERED, vectors, took)
         header = {name: self.begun.body[name] for name in HEADER}
-        if not self.store.commit_parts(
+        self.store.commit_files(
             "shard",
-            lambda: header | write_parts(self.folder, shard_name(shard), stored),
-            lambda: is_unfinished(self._lines) and shard in self.pending(),
-        ):
-            self.store.resume(self.run_id)  # else another process has answered the shard
+            lambda files: header | write_parts(self.folder, shard_name(shard), stored, files),
+            lambda: shard in self.pending(),
+        )
 
     def finish(self) -> Run:
         """Add the line to LOG, and remove the stage. Every shard must be done."""
@@ -304,9 +312,10 @@ def compact(store: Runs, run_id: str) -> Run:
     run_id = (run := store.open(run_id)).run_id
     waiting = {*run.files}  # its session may go on
     while files := [file for file in run.files if file in waiting][:FILES_EACH]:
-        store.commit_parts(
+        names = [name for file in files for name in run.files[file]]
+        store.commit_files(
             "shard",
-            lambda run=run, files=files: _written(run, [name for file in files for name in run.files[file]]),
+            lambda parts, run=run, names=names: _written(run, names, parts),
             lambda run=run: not of_kind(store.log.after(run.lines), "shard", "erase"),
         )
         run = Run(store, run_id)
@@ -315,8 +324,8 @@ def compact(store: Runs, run_id: str) -> Run:
     return run
 
 
-def _written(run: Run, names: list[str]) -> dict[str, Any]:
-    """Write some snapshots as the parts of a shard; returns what its line says."""
+def _written(run: Run, names: list[str], files: list[Place]) -> dict[str, Any]:
+    """Write some snapshots as the parts of a shard, see `commit_files`; returns what its line says."""
     make_folders(run.folder, run.store.path)
     read = run.tables(dict.fromkeys([*(table.name for table in COVERED), "texts", "timings"]), names)
     stored = {name: table.combine_chunks() for name, table in read.items()}
@@ -324,4 +333,4 @@ def _written(run: Run, names: list[str]) -> dict[str, Any]:
     texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # texts with a query vector first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
     stored["texts"] = texts.take(first).sort_by("sha256")
-    return run.header | write_parts(run.folder, shard_name(len(run.shards)), stored) | {"snapshots": names}
+    return run.header | write_parts(run.folder, shard_name(len(run.shards)), stored, files) | {"snapshots": names}

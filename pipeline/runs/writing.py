@@ -23,15 +23,15 @@ from .files import parquet_bytes, write_bytes
 _THREADS = 16
 
 
-def write_parts(folder: Place, shard: str, stored: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Write stored tables as the parts of a shard, durably; returns what its line says: the SHA-256 of each part by its path
-    in the folder of the run, the number of requests by status, and what `named_lines` have. Tables without rows have no
-    part.
+def write_parts(folder: Place, shard: str, stored: Mapping[str, pa.Table], files: list[Place]) -> dict[str, Any]:
+    """Write stored tables as the parts of a shard, durably, and add them to `files`; returns what its line says: the SHA-256 of
+    each part by its path in the folder of the run, the number of requests by status, and what `named_lines` have. Tables
+    without rows have no part.
     """
     filled = {name: table for name, table in stored.items() if table.num_rows}
     largest_first = sorted(filled, key=lambda name: filled[name].nbytes, reverse=True)
     with ThreadPoolExecutor(_THREADS) as pool:
-        written = list(pool.map(lambda name: _write(folder, shard, name, parquet_bytes(filled[name])), largest_first))
+        written = list(pool.map(lambda name: _write(folder, shard, name, filled[name], files), largest_first))
     sync_all([folder / path for path, _ in written], folder)
     snapshots = filled["snapshots"]
     return {
@@ -42,17 +42,19 @@ def write_parts(folder: Place, shard: str, stored: Mapping[str, pa.Table]) -> di
     }
 
 
-def write_texts(folder: Place, shard: str, texts: pa.Table) -> tuple[str, str]:
-    """Write the texts of a shard without some, durably; returns path and SHA-256 of the part."""
-    path, sha256 = _write(folder, shard, "texts", parquet_bytes(texts))
+def write_texts(folder: Place, shard: str, texts: pa.Table, files: list[Place]) -> tuple[str, str]:
+    """Write the texts of a shard without some, durably, and add them to `files`; returns path and SHA-256 of the part."""
+    path, sha256 = _write(folder, shard, "texts", texts, files)
     sync_all([folder / path], folder)
     return path, sha256
 
 
-def _write(folder: Place, shard: str, name: str, data: memoryview) -> tuple[str, str]:
+def _write(folder: Place, shard: str, name: str, table: pa.Table, files: list[Place]) -> tuple[str, str]:
+    data = parquet_bytes(table)
     sha256 = hashlib.sha256(data).hexdigest()
     path = f"{'texts' if name == 'texts' else f'tables/{name}'}/{shard}-{token_hex(4)}-{sha256[:32]}.parquet"
     make_folder((folder / path).parent)
+    files.append(folder / path)
     write_bytes(folder / path, data, sync=False)
     return path, sha256
 
