@@ -181,7 +181,8 @@ class World:
 def _terms(evidence: pa.Table) -> pa.Array:
     """The terms of each row under the analyzer of its kind."""
     texts = index_text(evidence, INDEXED_COLUMNS)
-    return terms_by_kind(texts, evidence["evidence_kind"].combine_chunks()).to_lists()
+    terms = terms_by_kind(texts, evidence["evidence_kind"].combine_chunks())
+    return pa.ListArray.from_arrays(pa.array(terms.starts, pa.int32()), terms.vocabulary.take(pa.array(terms.codes)))
 
 
 @cache
