@@ -45,7 +45,7 @@ def test_a_section_of_a_document_is_named_by_its_headings():
         {"evidence_kind": "doc", "path": "docs/proxies.md", "section": section}
         for section in ("Advanced Usage > Proxies", "Proxies", None)
     ]
-    assert terms(rows, "how do I set a proxy?").title.tolist() == pytest.approx([2 / 5, 2 / 3, 0.0], abs=2**-29)
+    assert terms(rows, "how do I set a proxy?").title.tolist() == pytest.approx([1 / 5, 1 / 3, 0.0], abs=2**-29)
 
 
 @pytest.mark.parametrize(

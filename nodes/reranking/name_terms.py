@@ -28,6 +28,8 @@ from ..text.text_analysis import terms_of_run
 
 IN_SENTENCE = 0.5
 """Most that a symbol named inside a sentence counts; one that is the whole question counts fully."""
+OF_SECTION = 0.5
+"""How much headings count: their words are in the text of the row, too."""
 NAMESAKE = 1.5
 """Factor for a file that is named after the symbol: `SqlMapper.cs`, not `SqlMapper.Settings.cs`."""
 
@@ -69,7 +71,7 @@ def name_terms(
     document = truth(pc.not_equal(rows["evidence_kind"], "code")).nonzero()[0]
     if len(document):
         sections = gathered(evidence["section"], row[document]).fill_null("")
-        terms.title[document] = _title(owner[document], sections, _of_section, questions)
+        terms.title[document] = quantise(OF_SECTION * _title(owner[document], sections, _of_section, questions))
     return terms
 
 
