@@ -23,7 +23,7 @@ LIMITS = {
     **{f"lexical/{scope}": _ONE_LOOP for scope in ("whole", "one-owner", "scattered", "ten-owners", "instants")},
     "pipelines/hybrid": (
         "Peers recall, fuse and return row numbers. Ours also judges every candidate twice, and packs, trims, cites and stores each "
-        "with its reasons. Recall is a sixth of its time; `fits`, packing, decisions, digests and Parquet take the rest."
+        "with its reasons. Recall is a sixth of its time; trimming, packing, decisions, digests and Parquet take the rest."
     ),
     "batch/writing": (
         "A request writes some 19,000 values in 23 tables. Encoding them as compressed Parquet takes two thirds of the time, at some "
