@@ -158,7 +158,6 @@ def prompt_hook() -> int:
     """
     from ...nodes.errors import ScopedRetrievalError
     from ...nodes.text.text_analysis import tokens_of
-    from ..asking.opening import open_retriever
     from ..parsing.strict_json import strict_json
 
     try:
@@ -168,6 +167,8 @@ def prompt_hook() -> int:
         if len(set(tokens_of(fields["question"]))) < LEAST_WORDS:
             note("no block for this prompt: it has one word to search for, or none")
             return EXIT["ok"]
+        from ..asking.opening import open_retriever
+
         with open_retriever(settings) as retriever:
             found = retriever.retrieve(fields)
     except (ScopedRetrievalError, OSError, ValueError) as error:
