@@ -311,10 +311,10 @@ def test_parquet_arrow_and_json_lines_give_the_same_rows(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"source_id": "a:b"}', r"got nothing - at .*rows.jsonl:2: text"),
-        ('{"source_id": "a:b", "text": "x", "tags": ["a", 1]}', r"Expected text, got 1 - at .*:2: tags"),
-        ('{"source_id": "a:b", "text": "x", "colour": 1}', r"Expected one of the keys source_id, .*got 'colour' - at .*:2"),
-        ('{"source_id": "a:b", "text": "x", "authority": 7}', r"Expected one of untrusted, .*got '7' .* - at .*:2: authority"),
+        ('{"source_id": "a:b"}', r"got nothing - at .*rows.jsonl:2.text"),
+        ('{"source_id": "a:b", "text": "x", "tags": ["a", 1]}', r"Expected text, got a number - at .*:2.tags"),
+        ('{"source_id": "a:b", "text": "x", "colour": 1}', r"Expected one of source_id, .*got 'colour' - at .*:2"),
+        ('{"source_id": "a:b", "text": "x", "authority": 7}', r"Expected one of untrusted, .*got '7' - at .*:2.authority"),
         (b'{"source_id": "a:b", "text": "\xff"}', r"Expected UTF-8 text, got byte 0xff at position \d+ - at .*rows.jsonl:2"),
     ],
 )  # fmt: skip

@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +96,14 @@ class Record:
         value = self.value(*names)
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(*names)
 
+    def read(self, names: tuple[str, ...], parse: Callable[..., Any], *bounds: float) -> Any:
+        """What a parser, such as those of `values`, makes of a field; None if the record has none."""
+        value = self.value(*names)
+        return None if value is None else parse(value, self.place(*names), *bounds)
+
     def instant(self, *names: str) -> datetime | None:
         """ISO 8601 with a zone, or milliseconds since 1970."""
-        value = self.value(*names)
-        if value is None:
-            return None
-        return values.instant(value, self.place(*names), dates=self.dates, milliseconds=True)
+        return self.read(names, partial(values.instant, dates=self.dates, milliseconds=True))
 
     def strings(self, *names: str) -> list[str] | None:
         """A list of strings; a single string counts as a list of one, an object by its `id`, `ref`, `path` or `uri`."""
@@ -119,23 +121,19 @@ class Record:
 
     def number(self, *names: str, least: float = -math.inf, most: float = math.inf) -> float | None:
         """A number within bounds."""
-        value = self.value(*names)
-        return None if value is None else values.number(value, self.place(*names), least, most)
+        return self.read(names, values.number, least, most)
 
     def whole(self, *names: str, least: int = 0, most: int = values.INT32_MAX) -> int | None:
         """A whole number within bounds."""
-        value = self.value(*names)
-        return None if value is None else values.whole(value, self.place(*names), least, most)
+        return self.read(names, values.whole, least, most)
 
     def flag(self, *names: str) -> bool | None:
         """True or false."""
-        value = self.value(*names)
-        return None if value is None else values.flag(value, self.place(*names))
+        return self.read(names, values.flag)
 
     def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
         """A value of a closed list, in its canonical form."""
-        value = self.value(*names)
-        return None if value is None else canonical(vocabulary, value, self.place(*names))
+        return self.read(names, partial(canonical, vocabulary))
 
     def mapping(self, name: str) -> Record:
         """The object in a field, as a record of its own; empty if there is none."""

@@ -1,7 +1,7 @@
 """Resources of an MCP server as a source (S0.22); their text is untrusted.
 
 Reads: a server, by URL or by a command to start it, through the official client (extra `serve`). Gives:
-`read_mcp_resources`, one row per resource, or per chunk of a long one; `source_id` is `mcp-resource:<name>`.
+`read_mcp`, one row per resource, or per chunk of a long one; `source_id` is `mcp-resource:<name>`.
 
 Note: the user chooses the name, not the server, or one server could end the rows of another. Authority is 0 and
 standing untrusted. If a resource could not be read, no row of the source ends.
@@ -33,7 +33,7 @@ _UNREAD = "MCP resource that could not be read"
 _SUFFIXES = {"text/markdown": ".md", "text/x-rst": ".rst", "text/html": ".html"}
 
 
-def read_mcp_resources(server: str, *, project: str, report: SourceReport, **_: Any) -> Iterator[pa.Table]:
+def read_mcp(server: str, *, project: str, report: SourceReport, **_: Any) -> Iterator[pa.Table]:
     """The text resources that a server lists, in order of their URIs.
 
     Args:

@@ -39,40 +39,29 @@ class SourceReader:
     """Whether `path` is that of a file or folder."""
 
 
-def _function(module: str, name: str) -> Callable[..., Iterator[Any]]:
-    """A function of a module beside this one, imported when it is first called."""
+def _reader(name: str, doc: str, module: str = "records", **how: Any) -> SourceReader:
+    """The reader `read_NAME` of a module beside this one, which is imported when it first reads."""
 
     def read(path: Any, **given: Any) -> Iterator[Any]:
-        return getattr(import_module(f".{module}", __package__), name)(path, **given)
+        return getattr(import_module(f".{module}", __package__), f"read_{name}")(path, **given)
 
-    return read
+    return SourceReader(name, doc, read, **how)
 
 
 READERS = (
-    SourceReader("sessions", "Session events, JSONL.", _function("records", "read_sessions")),
-    SourceReader("memory", "Governed memory records, JSONL.", _function("records", "read_memory")),
-    SourceReader("artifacts", "Logs and other artifacts, a file or folder.", _function("records", "read_artifacts")),
-    SourceReader("decisions", "Decision records, Markdown with a header.", _function("records", "read_decisions")),
-    SourceReader("preferences", "User preferences.", _function("records", "read_preferences")),
-    SourceReader("standards", "Team standards.", _function("records", "read_standards")),
-    SourceReader("external", "External text; untrusted.", _function("records", "read_external")),
-    SourceReader(
-        "sot",
-        "Structured records by key, CSV or YAML, with schemas beside them.",
-        _function("structured", "read_sot"),
-        placed=(".csv", ".yaml", ".yml"),
-    ),
-    SourceReader(
-        "logs",
-        "CSV logs with a column of times, such as context_actions.csv.",
-        _function("structured", "read_logs"),
-        placed=(".csv",),
-    ),
-    SourceReader(
-        "mcp", "Resources of an MCP server.", _function("mcp_resources", "read_mcp_resources"), of_files=False
-    ),
-    SourceReader("evidence", "Prepared rows, Parquet, Arrow or JSONL.", _function("evidence_file", "read_evidence")),
-)
+    _reader("sessions", "Session events, JSONL."),
+    _reader("memory", "Governed memory records, JSONL."),
+    _reader("artifacts", "Logs and other artifacts, a file or folder."),
+    _reader("decisions", "Decision records, Markdown with a header."),
+    _reader("preferences", "User preferences."),
+    _reader("standards", "Team standards."),
+    _reader("external", "External text; untrusted."),
+    _reader("sot", "Structured records by key, CSV or YAML, with schemas beside them.", "structured",
+            placed=(".csv", ".yaml", ".yml")),
+    _reader("logs", "CSV logs with a column of times, such as context_actions.csv.", "structured", placed=(".csv",)),
+    _reader("mcp", "Resources of an MCP server.", "mcp_resources", of_files=False),
+    _reader("evidence", "Prepared rows, Parquet, Arrow or JSONL.", "evidence_file"),
+)  # fmt: skip
 """Every reader of records of this package, by the KIND of `index --add`."""
 _OF_READERS = (ScopedRetrievalError, OSError)
 """Errors that readers may raise about a file."""

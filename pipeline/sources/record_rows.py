@@ -17,9 +17,10 @@ import pyarrow as pa
 from pydantic.alias_generators import to_camel
 
 from ...nodes.errors import InputError
+from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
 from ..parsing.data_files import bytes_of
-from ..parsing.values import authority_rank
+from ..parsing.values import authority_rank, whole
 from ..redaction.masking import masked_digest
 from .chunking import read_document
 from .file_kinds import file_kind
@@ -110,7 +111,7 @@ def rows_of_lines(file: Path, of_record: Callable[[Record], Iterable[Row]], repo
 _OTHER_NAMES = {
     "uri": ("url", "source_path"), "test_suite": ("suite",), "owner_user": ("user", "userId"), "zone": ("sensitivity",),
     "declared_visibility": ("visibility",), "declared_safety": ("safety",), "source_refs": ("sourceRef",),
-    "recorded_time": ("recordedAt",), "conflict_set": ("conflictSetId",),
+    "recorded_time": ("recordedAt",), "conflict_set": ("conflictSetId",), "authority": ("trustTier",),
 }  # fmt: skip
 _OF_ANY_RECORD = {
     name: (to_camel(name), *_OTHER_NAMES.get(name, ()))
@@ -125,20 +126,35 @@ def common_fields(record: Record, ids: Names = (), kinds: Names = (), times: Nam
     """The fields that any record may have, and its id, kind and time under the names of its reader: the first name that it
     has is used.
     """
-    authority, at = record.value("authority", "trustTier"), record.place("authority", "trustTier")
-    row: Row = {
-        PLACE: record.at,
-        "entity": record.identifier(*ids),
-        "document_type": record.text(*kinds),
+    row: Row = {PLACE: record.at, "entity": record.identifier(*ids), "document_type": record.text(*kinds)}
+    return row | {
         "event_time": record.instant(*times),
-        "authority": None if authority is None else authority_rank(authority, at),
+        **{column: of_column(record, column, *names) for column, names in _OF_ANY_RECORD.items()},
     }
-    for column, names in _OF_ANY_RECORD.items():
-        type_ = IMPORT_ROWS.columns[column].type
-        time, several = pa.types.is_timestamp(type_), pa.types.is_list(type_)
-        read = record.instant if time else record.strings if several else record.identifier
-        row[column] = read(*names)
-    return row
+
+
+def of_column(record: Record, column: str, *names: str) -> Any:
+    """The value of a column of IMPORT_ROWS in a record, by the type of the column."""
+    type_ = IMPORT_ROWS.columns[column].type
+    if column == "authority":
+        return record.read(names, authority_rank)
+    if pa.types.is_large_list(type_):
+        return record.read(names, _bytes)
+    if pa.types.is_integer(type_):
+        return record.whole(*names, most=2 ** (type_.bit_width - 1) - 1)
+    of_type = {
+        TIMESTAMP: record.instant,
+        pa.list_(pa.string()): record.strings,
+        pa.bool_(): record.flag,
+        pa.float64(): record.number,
+    }
+    return of_type.get(type_, record.identifier)(*names)
+
+
+def _bytes(value: Any, at: str) -> list[int]:
+    if not isinstance(value, list):
+        raise InputError.of_kind("a list", value, at)
+    return [whole(one, at, -128, 127) for one in value]
 
 
 def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[Row]:

@@ -53,9 +53,10 @@ def read_sot(file: Path, _: str, base: Row, *, now: datetime, **given: Any) -> I
     schema, seen = _schema_beside(file), dict[str, str]()
     modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
     for record, columns in _rows(file, base, **given):
+        key = "id" if "id" in record.fields else next(iter(record.fields), "id")
         if schema is not None:
             schema.check(record)
-        key = _key_of(schema, record)
+            key = schema.key
         identifier = record.required(key)
         if identifier in seen:
             raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
@@ -85,30 +86,20 @@ def read_logs(file: Path, _: str, base: Row, *, now: datetime, **given: Any) -> 
         }  # fmt: skip
 
 
-def _rows(file: Path, base: Row, *, path: Path, roots: Sequence[Path] = (), **_: Any) -> list[tuple[Record, Row]]:
+def _rows(file: Path, base: Row, *, path: Path, roots: Sequence[Path] = (), **_: Any) -> Iterator[tuple[Record, Row]]:
     """The records of a file, none if it is a schema, each with the columns that do not depend on its kind."""
     if file.name.endswith(_SCHEMA_SUFFIX):
-        return []
-    place, records = _place(file, path, roots), _records(file)
+        return
+    place = _place(file, path, roots)
+    records = _csv_records(file) if file.suffix.lower() == ".csv" else _yaml_records(file, bytes_of(file))
     texts = [
         "".join(f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value)
         for record in records
     ]
     common = {**base, "path": place, "title": Path(place).stem, "version": masked_digest("".join(texts))}
-    return [
-        (
-            record,
-            common
-            | {
-                PLACE: record.at,
-                "zone": record.text("zone"),
-                "line_start": record.line or None,
-                "line_end": record.line_end,
-                "text": text,
-            },
-        )
-        for record, text in zip(records, texts, strict=True)
-    ]
+    for record, text in zip(records, texts, strict=True):
+        lines = {"line_start": record.line or None, "line_end": record.line_end}
+        yield record, common | lines | {PLACE: record.at, "zone": record.text("zone"), "text": text}
 
 
 def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> set[Path]:
@@ -125,19 +116,8 @@ def _schema_of(file: Path) -> Path:
     return file.with_name(f"{file.stem}{_SCHEMA_SUFFIX}")
 
 
-def _records(file: Path) -> list[Record]:
-    """The records of a file, every value as text; one of a CSV file with its lines.
-
-    Raises:
-        InputError: the file is of another kind, or malformed.
-    """
-    suffix = file.suffix.lower()
-    if suffix not in _SOT:
-        raise InputError.expected(f"a folder or a file ending in {', '.join(_SOT)}", file.name, str(file))
-    return _csv_records(file) if suffix == ".csv" else _yaml_records(file, bytes_of(file))
-
-
 def _csv_records(file: Path) -> list[Record]:
+    """The records of a file with their lines."""
     columns, rows = csv_rows(text_of(file), str(file))
     records = list[Record]()
     for start, end, values in rows:
@@ -229,19 +209,6 @@ class _Schema(Document):
             value = record.required(name) if name in (self.key, *self.required) else record.text(name)
             if value and not fits(value):
                 raise InputError(f"Expected {expected}, got other text - at {record.at}.{name}")
-
-
-def _key_of(schema: _Schema | None, record: Record) -> str:
-    """The column that identifies a record; without a schema `id`, else the first one.
-
-    Raises:
-        InputError: the record has no such column, or none at all.
-    """
-    columns = list(record.fields)
-    key = schema.key if schema else "id" if "id" in columns or not columns else columns[0]
-    if key not in columns:
-        raise InputError.expected(f"the key column {key}", ", ".join(columns) or "no column", record.at)
-    return key
 
 
 def _schema_beside(file: Path) -> _Schema | None:
