@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import Run, Runs, replay
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
 from small_corpus import Story, row
-from written_runs import file_of, log_again, part_of
+from written_runs import file_of, log_again
 
 QUESTION = "what is the default role of guests"
 SAYS = "the default role of sessions is guest\n"
@@ -110,11 +110,3 @@ def test_a_question_that_was_changed_is_not_listed(session: Run):
         VerificationError, match=r"Expected the text that was hashed, got another - at requests\.question"
     ):
         run.table("requests", texts=True)
-
-
-def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch: Run):
-    absent = ids(batch)[0][:-1] + "7"
-    assert not batch.holds(absent)
-    part_of(batch, "snapshots", "00001").write_bytes(b"no parquet")
-    with pytest.raises(StoreError, match=r"damaged one - at run-.*/tables/snapshots/00001-.*.parquet"):
-        batch.store.open(batch.run_id).holds(absent)

@@ -221,7 +221,8 @@ def _compacted(settings: Any) -> dict[str, Any]:
     if not settings["runs"].is_dir():
         return {"compacted": done, "damaged": damaged}
     store = runs_of(settings)
-    for run_id in filter(known_runs(settings, store), store.uncompacted()):
+    waiting = [run.run_id for run in store.list() if run.files]
+    for run_id in filter(known_runs(settings, store), waiting):
         try:
             done[run_id] = compact(store, run_id).snapshots.num_rows
         except (StoreError, VerificationError) as error:

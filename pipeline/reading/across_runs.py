@@ -37,12 +37,14 @@ def read_each(
     `damaged` with the reason, and all others are omitted silently.
     """
     from ..runs import Run
+    from ..runs.log import is_unfinished
 
-    lines = store.log.by_run()
-    for run_id in sorted(lines.keys() - {*store.log.unfinished()}, reverse=True):
+    for run_id, lines in reversed(store.log.by_run().items()):
         expect_time()
+        if is_unfinished(lines):
+            continue
         try:
-            run = Run(store, run_id, lines[run_id])
+            run = Run(store, run_id, lines)
             yield run, read(run)
         except (StoreError, VerificationError) as error:
             if known_runs(settings, store)(run_id):

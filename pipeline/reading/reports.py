@@ -162,7 +162,7 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
         raise unknown(str(run_id))
     lines = store.log.lines()
     known = known_runs(settings, store)
-    ids = [one for one in named or sorted(store.log.by_run()) if known(one)]
+    ids = [one for one in named or store.log.by_run() if known(one)]
     if run_id and not ids:
         raise unknown(run_id)
     if anchor is not None and not ids:

@@ -56,7 +56,7 @@ def listed(run: Run, snapshots: list[str]) -> pa.Table:
     Raises:
         StoreError: the run is damaged.
     """
-    stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), None if run.shards else snapshots)
+    stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), snapshots)
     tables = {name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}
     return _described(run, tables, _ASKED, snapshots)
 

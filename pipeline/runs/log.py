@@ -2,7 +2,7 @@
 
 live     snapshots of a session, each with its id, whose it is, its digest and the SHA-256 of its file
 begin    a batch, with its number of shards
-shard    the parts of a shard of a batch, or of some snapshots of a session, with the SHA-256 of each
+shard    a shard of a batch, or some snapshots of a session: each with its digest, and the parts with the SHA-256 of each
 run      every shard of a batch has its line
 discard  a batch that is not finished, and is not to be: it does not exist
 erase    the receipt of an erasure: the removed texts, and the part of the texts of a shard without them
@@ -16,8 +16,7 @@ line would come after it, writes under another name: no clock decides whether a 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -29,8 +28,6 @@ from ..storage.places import Place
 from ..storage.signing import UNSIGNED, Signer
 
 LOG = "LOG"
-_OF_RUN = re.compile(rb'"kind":"([a-z]+)"[^\n]*?"run_id":"(run-[0-9a-v]+)"')
-"""The kind and run of a line: the keys of its JSON are sorted."""
 
 
 class RunLog(Chain):
@@ -49,22 +46,13 @@ class RunLog(Chain):
         last = lines[-1]
         return [line for line in self.lines_after(last.number) if line.body.get("run_id") == last.body["run_id"]]
 
-    def by_run(self) -> Mapping[str, list[Line]]:
-        """The lines of every run, by run, in the order of their first line; only those that are asked for are verified."""
-        data, found = self._places()
-        return _ByRun(self, data, {run_id: [at for _, at in lines] for run_id, lines in found.items()})
-
-    def unfinished(self) -> list[str]:
-        """The ids of batches that are not finished, oldest first."""
-        kinds = {run_id: {kind for kind, _ in lines} for run_id, lines in self._places()[1].items()}
-        return sorted(run_id for run_id, of in kinds.items() if "begin" in of and "run" not in of)
-
-    def _places(self) -> tuple[bytes, dict[str, list[tuple[str, int]]]]:
-        """The bytes of the log, and kind and place of each line of a run, by run; without discarded ones."""
-        data, found = self.data(), dict[str, list[tuple[str, int]]]()
-        for match in _OF_RUN.finditer(data):
-            found.setdefault(match[2].decode(), []).append((match[1].decode(), match.start()))
-        return data, {run_id: lines for run_id, lines in found.items() if "discard" not in dict(lines)}
+    def by_run(self) -> dict[str, list[Line]]:
+        """The lines of every run that was not discarded, by run, oldest first."""
+        found = dict[str, list[Line]]()
+        for line in self.lines():
+            if "run_id" in line.body:
+                found.setdefault(line.body["run_id"], []).append(line)
+        return {run_id: found[run_id] for run_id in sorted(found) if not of_kind(found[run_id], "discard")}
 
     def sweeps(self) -> Callable[[], bool]:
         """A function that says whether files that no line names were removed since this call."""
@@ -87,20 +75,6 @@ def is_unfinished(lines: Iterable[Line]) -> bool:
     """Whether these are the lines of a batch that is not finished."""
     kinds = {line.body["kind"] for line in lines}
     return "begin" in kinds and "run" not in kinds
-
-
-class _ByRun(Mapping[str, list[Line]]):
-    def __init__(self, log: RunLog, data: bytes, found: Mapping[str, list[int]]) -> None:
-        self._log, self._data, self._found = log, data, found
-
-    def __getitem__(self, run_id: str) -> list[Line]:
-        return [self._log.line_at(self._data, at) for at in self._found[run_id]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
 
 
 class RunFolder:
@@ -159,6 +133,12 @@ class RunFolder:
 def of_kind(lines: Iterable[Line], *kinds: str) -> list[Line]:
     """The lines of these kinds."""
     return [line for line in lines if line.body["kind"] in kinds]
+
+
+def digests_named(body: Mapping[str, Any]) -> Mapping[str, str]:
+    """The snapshots that a `live` or a `shard` line names, by id, each with its digest."""
+    named = body["snapshots"]
+    return named if body["kind"] == "shard" else {one["snapshot_id"]: one["snapshot_digest"] for one in named}
 
 
 def snapshots_named(lines: Iterable[Line]) -> dict[str, dict[str, Any]]:

@@ -107,7 +107,7 @@ def replay(runs: Runs | Run, snapshot_id: str) -> Replay:
     request_id = run.request_of(snapshot_id)
     stored = {t.name: run.table(t.name, snapshot_id=snapshot_id).combine_chunks() for t in COVERED}
     _check_digest(run, stored, request_id, snapshot_id)
-    texts = run.texts_of(snapshot_id)
+    texts = run.beside(snapshot_id)["texts"]
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
     erased = _erased(stored, texts, snapshot_id)
     tables = {t.name: with_texts(viewed(stored[home_of(t.name)], t.name), t, texts) for t in VIEWS}

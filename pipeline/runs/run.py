@@ -1,14 +1,14 @@
 """Reading one run: Parquet parts of shards, and one file per pass of interactive snapshots that are not compacted.
 
-A piece is what is read at once: a shard, or a file of interactive snapshots, as the lines of LOG name them. To read one snapshot,
-only its piece is read, and of shards of a batch at most the ids of their snapshots.
+A piece is what is read at once: a shard, or a file of interactive snapshots; the lines of LOG name the snapshots of each. To
+read one snapshot, only its piece is read.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -57,10 +57,8 @@ class Run:
         self.store, self.run_id = store, run_id
         self.folder = store.path / run_id
         self.lines = store.log.of(run_id) if lines is None else lines
-        self._opened: dict[str, dict[str, pa.Table]] = {}
-        """Tables read from the pieces of requested snapshots."""
-        self._shard_of: dict[str, str] = {}
-        """The shards of snapshots of a batch that were looked up."""
+        self._beside: dict[str, dict[str, pa.Table]] = {}
+        """The tables of the piece that `beside` read last."""
         if not self.lines or is_unfinished(self.lines):
             raise StoreError(
                 f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
@@ -72,8 +70,13 @@ class Run:
         """The interactive snapshots that LOG names, by id; empty for a batch."""
         self.shards, self.replaced = parts_of(self.lines)
         """The SHA-256 of every part by shard, then path; and of those that an erasure replaced, by path."""
-        self.files = files_of(self.lines)
-        """The interactive snapshots that have a file each."""
+        self.pieces = pieces_of(self.lines)
+        """The piece of each snapshot, by id."""
+        self.files = dict[str, list[str]]()
+        """The files of interactive snapshots, by SHA-256, with their snapshots: those that no shard has."""
+        for name, piece in self.pieces.items():
+            if piece not in self.shards:
+                self.files.setdefault(piece, []).append(name)
 
     @property
     def header(self) -> dict[str, Any]:
@@ -88,10 +91,7 @@ class Run:
     @property
     def statuses(self) -> dict[str, int]:
         """The number of snapshots by status."""
-        count = Counter[str](one["status"] for one in self.kept.values())
-        for line in of_kind(self.lines, "shard") if self.batch else ():
-            count.update(line.body["statuses"])
-        return dict(count)
+        return dict(Counter(self.tables({"snapshots": ["status"]})["snapshots"]["status"].to_pylist()))
 
     @property
     def started_by(self) -> str | None:
@@ -144,7 +144,7 @@ class Run:
 
     def timings_of(self, snapshot_id: str) -> LineTimings | None:
         """The timings of the pass that answered a snapshot, if measured."""
-        return timings_in(self._beside("timings", snapshot_id)).get(snapshot_id)
+        return timings_in(self.beside(snapshot_id)["timings"]).get(snapshot_id)
 
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, pieces in order."""
@@ -160,8 +160,8 @@ class Run:
         of_each = {name: columns for name, columns in reads.items() if name not in of_all}
 
         def read() -> dict[str, pa.Table]:
-            pieces = self._pieces if snapshots is None else map(self.piece_of, snapshots)
-            some = [piece for piece in dict.fromkeys(pieces) if piece is not None]
+            wanted = {self.pieces.get(name) for name in (self.pieces if snapshots is None else snapshots)}
+            some = [piece for piece in (*self.shards, *self.files) if piece in wanted]
             inputs = read_inputs(self.store, self.lines[0], of_all) if of_all else {}
             of_run = {name: inputs.get(name, stored_schema(name).empty_table()) for name in of_all}
             return of_run | self._of(of_each, some)
@@ -179,24 +179,33 @@ class Run:
         if snapshot_id is None or name in PER_RUN:
             table = self.stored(name)
         else:
-            table = self._beside(name, snapshot_id)
+            table = viewed(self.beside(snapshot_id)[home_of(name)], name)
             table = table.filter(pc.equal(table["request_id"], self.request_of(snapshot_id)))
         if not texts:
             return table
-        return with_texts(table, DECLARED[name], self.texts if snapshot_id is None else self.texts_of(snapshot_id))
+        known = self.texts if snapshot_id is None else self.beside(snapshot_id)["texts"]
+        return with_texts(table, DECLARED[name], known)
+
+    def beside(self, snapshot_id: str) -> Mapping[str, pa.Table]:
+        """The stored tables of the piece of a snapshot, its texts and timings included; those that were read last are kept.
+
+        Raises:
+            StoreError: the run has no such snapshot, or its piece is damaged.
+        """
+
+        def read() -> Mapping[str, pa.Table]:
+            if (piece := self.pieces.get(snapshot_id)) is None:
+                raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
+            if piece not in self._beside:
+                self._beside = {piece: self._of(dict.fromkeys(_STORED), [piece])}
+            return self._beside[piece]
+
+        return self._read_on(read)
 
     @cached_property
     def texts(self) -> pa.Table:
         """Every text of the run by hash."""
         return self.stored("texts")
-
-    def texts_of(self, snapshot_id: str) -> pa.Table:
-        """The texts of the piece of a snapshot, by hash."""
-        return self._beside("texts", snapshot_id)
-
-    def snapshots_beside(self, snapshot_id: str) -> pa.Table:
-        """SNAPSHOTS of the piece of a snapshot."""
-        return self._beside("snapshots", snapshot_id)
 
     @cached_property
     def snapshots(self) -> pa.Table:
@@ -208,21 +217,13 @@ class Run:
         """PROVENANCE of the run."""
         return self.stored("provenance")
 
-    def holds(self, snapshot_id: str) -> bool:
-        """Whether a snapshot belongs to this run.
-
-        Raises:
-            StoreError: no readable file contains it, and one cannot be read.
-        """
-        return self.piece_of(snapshot_id) is not None
-
     def request_of(self, snapshot_id: str) -> str:
         """The request that a snapshot answers.
 
         Raises:
             StoreError: the run has no such snapshot.
         """
-        snapshots = self.snapshots_beside(snapshot_id)
+        snapshots = self.beside(snapshot_id)["snapshots"]
         return snapshots["request_id"][pc.index(snapshots["snapshot_id"], snapshot_id).as_py()].as_py()
 
     @property
@@ -239,11 +240,6 @@ class Run:
             yield shard, self._of(names, [shard])
         for at in range(0, len(self.files), JOINED):
             yield "", self._of(names, [*self.files][at : at + JOINED])
-
-    @property
-    def _pieces(self) -> list[str]:
-        """The pieces with tables of requests."""
-        return [*self.shards, *self.files]
 
     def _of(self, reads: Mapping[str, Collection[str] | None], pieces: Sequence[str]) -> dict[str, pa.Table]:
         """Tables of some pieces, with at least these columns."""
@@ -282,49 +278,17 @@ class Run:
                     raise
                 self.__init__(self.store, self.run_id, lines)
 
-    def _beside(self, name: str, snapshot_id: str) -> pa.Table:
-        """The rows of a table in the piece of a snapshot."""
-        return self._read_on(lambda: viewed(self._home_beside(home_of(name), snapshot_id), name))
 
-    def _home_beside(self, home: str, snapshot_id: str) -> pa.Table:
-        """The rows of a stored table in the piece of a snapshot; of an interactive one, all tables are read at once."""
-        piece = self.piece_of(snapshot_id)
-        if piece is None:
-            raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
-        opened = self._opened.setdefault(piece, {})
-        if not opened or (home not in opened and piece in self.shards):
-            opened |= self._read(piece, dict.fromkeys([home] if piece in self.shards else _STORED))
-        return _joined(home, [opened[home]] if home in opened else [])
-
-    def piece_of(self, snapshot_id: str) -> str | None:
-        """The file or the shard of a snapshot; None if there is none."""
-        if snapshot_id in self.kept and (file := self.kept[snapshot_id]["sha256"]) in self.files:
-            return file
-        for line in of_kind(self.lines, "shard"):
-            if snapshot_id in line.body.get("snapshots", ()):
-                return line.body["shard"]
-        damage: StoreError | None = None
-        for shard in self.shards if self.batch and snapshot_id not in self._shard_of else ():
-            try:
-                ids = self._of({"snapshots": ["snapshot_id"]}, [shard])["snapshots"]["snapshot_id"]
-            except StoreError as error:
-                damage = damage or error
-                continue
-            if pc.index(ids, snapshot_id).as_py() >= 0:
-                self._shard_of[snapshot_id] = shard
-                break
-        if damage and snapshot_id not in self._shard_of:
-            raise damage
-        return self._shard_of.get(snapshot_id)
-
-
-def files_of(lines: list[Line]) -> dict[str, list[str]]:
-    """The files of a session, by SHA-256, with their snapshots: those that no shard has."""
-    compacted = {name for line in of_kind(lines, "shard") for name in line.body.get("snapshots", ())}
-    found = dict[str, list[str]]()
-    for name, one in snapshots_named(lines).items():
-        if name not in compacted:
-            found.setdefault(one["sha256"], []).append(name)
+def pieces_of(lines: Iterable[Line]) -> dict[str, str]:
+    """The piece of each snapshot that the lines of a run name: its shard, or its file as long as it has none."""
+    found = dict[str, str]()
+    for line in of_kind(lines, "live", "shard"):
+        named = line.body.get("snapshots", ())  # a line of another version may name none
+        found |= (
+            {one["snapshot_id"]: one["sha256"] for one in named}
+            if line.body["kind"] == "live"
+            else dict.fromkeys(named, line.body["shard"])
+        )
     return found
 
 

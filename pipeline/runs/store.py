@@ -30,7 +30,7 @@ from .ids import RUN_ID, new_run_id, run_named, snapshot_id
 from .live import HEADER, LIVE, header_of, live_file, read_inputs
 from .log import Line, RunFolder, is_unfinished, of_kind
 from .parts import LineTimings, Vectors, expect_format, stored_whole
-from .run import Run, files_of, parts_of
+from .run import Run, parts_of, pieces_of
 from .writing import shard_name, write_parts
 
 STAGE = "stage"
@@ -96,11 +96,12 @@ class Runs(RunFolder):
     def sweep(self) -> None:
         """Remove what no line names: files of interactive snapshots, and parts and folders of runs."""
         live = [file.name for file in entries(self.path / LIVE)]
-        folders = {run_id: list(files_below(self.path / run_id)) for run_id in self.folders()}
+        of_runs = [entry for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir()]
+        folders = {folder.name: list(files_below(folder)) for folder in of_runs}
         self.log.commit("sweep", {})
         runs, kept = self.log.by_run(), set[str]()
         for run_id, lines in runs.items():
-            kept.update(live_file(self.path, name).name for name in files_of(lines))
+            kept.update(live_file(self.path, piece).name for piece in pieces_of(lines).values())
             with suppress(StoreError, VerificationError):  # of another version, or damaged: its files stay
                 expect_format(lines[0].body, run_id)
                 named = {path for parts in parts_of(lines)[0].values() for path in parts}
@@ -139,23 +140,19 @@ class Runs(RunFolder):
 
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were begun and not finished, oldest first."""
-        return self.log.unfinished()
-
-    def uncompacted(self) -> list[str]:
-        """Ids of interactive runs that are not compacted, oldest first."""
-        return [run.run_id for run in self.list() if run.files]
+        return [run_id for run_id, lines in self.log.by_run().items() if is_unfinished(lines)]
 
     def list(self) -> list[Run]:
         """Every readable run, finished or interactive, oldest first. `verify` names the others."""
-        found, lines = list[Run](), self.log.by_run()
-        for run_id in sorted(lines):
+        found = list[Run]()
+        for run_id, lines in self.log.by_run().items():
             with suppress(StoreError, VerificationError):
-                found.append(Run(self, run_id, lines[run_id]))
+                found.append(Run(self, run_id, lines))
         return found
 
     def run_ids(self) -> tuple[str, ...]:
         """The ids of every run that LOG names and that is not unfinished, damaged ones included, oldest first."""
-        return tuple(sorted({*self.log.by_run()} - {*self.unfinished()}))
+        return tuple(run_id for run_id, lines in self.log.by_run().items() if not is_unfinished(lines))
 
     def open(self, run_id: str) -> Run:
         """A run to read, by its id or by the id of one of its snapshots.
@@ -175,10 +172,6 @@ class Runs(RunFolder):
         with suppress(ScopedRetrievalError):
             return next((line.body.get("started_by") for line in self.log.of(run_id)), None)
         return None
-
-    def folders(self) -> list[str]:
-        """The ids of every folder of a run, finished or not."""
-        return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())
 
 
 def _staged_schema(columns: Sequence[str]) -> pa.Schema:
@@ -333,4 +326,4 @@ def _written(run: Run, names: list[str], files: list[Place]) -> dict[str, Any]:
     texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # texts with a query vector first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
     stored["texts"] = texts.take(first).sort_by("sha256")
-    return run.header | write_parts(run.folder, shard_name(len(run.shards)), stored, files) | {"snapshots": names}
+    return run.header | write_parts(run.folder, shard_name(len(run.shards)), stored, files)

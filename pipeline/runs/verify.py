@@ -27,7 +27,7 @@ from .erasing import erased_from
 from .files import files_below, sha256_of
 from .ids import run_named
 from .live import live_file
-from .log import Line, is_unfinished
+from .log import Line, digests_named, is_unfinished, of_kind
 from .parts import PER_RUN, changed_texts, check_conservation, references
 from .run import Run
 from .store import STAGE, Runs
@@ -166,9 +166,9 @@ def _check_files(run: Run, found: _Found) -> None:
     if not found.problems:
         ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
         held = dict(zip(ids, digests, strict=True))
-        for name, one in run.kept.items():
-            if held.get(name) != one["snapshot_digest"]:
-                found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
+        named = [pair for line in of_kind(run.lines, "live", "shard") for pair in digests_named(line.body).items()]
+        for name in dict.fromkeys(name for name, digest in named if held.get(name) != digest):
+            found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
 
 
 def _is_leftover(run: Run, path: str) -> bool:

@@ -7,7 +7,6 @@ writer meets another.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
@@ -25,8 +24,7 @@ _THREADS = 16
 
 def write_parts(folder: Place, shard: str, stored: Mapping[str, pa.Table], files: list[Place]) -> dict[str, Any]:
     """Write stored tables as the parts of a shard, durably, and add them to `files`; returns what its line says: the SHA-256 of
-    each part by its path in the folder of the run, the number of requests by status, and what `named_lines` have. Tables
-    without rows have no part.
+    each part by its path in the folder of the run, and the digest of each snapshot by its id. Tables without rows have no part.
     """
     filled = {name: table for name, table in stored.items() if table.num_rows}
     largest_first = sorted(filled, key=lambda name: filled[name].nbytes, reverse=True)
@@ -37,8 +35,9 @@ def write_parts(folder: Place, shard: str, stored: Mapping[str, pa.Table], files
     return {
         "shard": shard,
         "parts": dict(written),
-        "statuses": Counter(snapshots["status"].to_pylist()),
-        "named": hashlib.sha256(named_lines(snapshots).encode()).hexdigest(),
+        "snapshots": dict(
+            zip(*(snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest")), strict=True)
+        ),
     }
 
 
@@ -67,12 +66,6 @@ def is_named_for(path: str, sha256: str | None) -> bool:
 def table_of(path: str) -> str:
     """The stored table that a part belongs to, by its path in the folder of the run."""
     return path.split("/")[-2]
-
-
-def named_lines(snapshots: pa.Table) -> str:
-    """Each snapshot of a part with its digest, one a line: their SHA-256 in a line makes the log name them."""
-    pairs = zip(snapshots["snapshot_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True)
-    return "".join(f"{id_} {digest}\n" for id_, digest in pairs)
 
 
 def shard_name(shard: int) -> str:

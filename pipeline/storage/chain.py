@@ -123,8 +123,9 @@ class Chain:
         """
         data, sought, found, at = self.data(), text.encode(), list[Line](), 0
         while (at := data.find(sought, at)) >= 0:
-            found.append(self.line_at(data, at))
-            at = data.index(b"\n", at)
+            end = data.index(b"\n", at)
+            found.append(self._verified(data[data.rfind(b"\n", 0, at) + 1 : end]))
+            at = end
         return found
 
     def lines_after(self, number: int) -> list[Line]:
@@ -147,14 +148,6 @@ class Chain:
             if not start or raw or (found and found[-1].number == number + 1):
                 return found[::-1]
             window *= 4
-
-    def line_at(self, data: bytes, at: int) -> Line:
-        """The line around a position of `data`, verified only against its own hash.
-
-        Raises:
-            VerificationError: it was changed.
-        """
-        return self._verified(data[data.rfind(b"\n", 0, at) + 1 : data.index(b"\n", at)])
 
     def _verified(self, raw: bytes) -> Line:
         if (line := _parsed(raw)) is None:

@@ -5,7 +5,7 @@
 `exported` writes it, `check_file` checks it alone. The content is plain JSON: tables in stored form with the texts beside
 them by SHA-256, the provenance, the lineage, the whole `line` of the log that names the snapshot, and from there to the
 head what the hashes of lines are of, without what they say. The hash of a line needs all of it: where requests were
-answered together, it names each of them, with project, session, status and times. For a batch, `named` are the snapshots of its shard, whose SHA-256 is in the line. The signature is that of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
+answered together, it names each of them, in a session with project, status and times. The signature is that of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
 
 Note: free text occurs only among the texts, so an erased text is absent from the file and all digests still verify. A
 later erasure does not reach exported files. Without a trusted key or an anchor, a valid file proves that its parts belong
@@ -37,9 +37,8 @@ from ...parsing.strict_json import strict_json
 from ...progress import counted
 from ...runs import replay
 from ...runs.files import json_bytes
-from ...runs.log import Line, of_kind
+from ...runs.log import Line, digests_named, of_kind
 from ...runs.parts import TEXTS, changed_texts, references
-from ...runs.writing import named_lines
 from ...storage.chain import sealed
 from ...storage.signing import Signer
 from ..access import expect_auditor, open_run
@@ -51,7 +50,7 @@ MOST_LINES = 100_000
 class _Content(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    format: Literal["scoped-retrieval/snapshot/1"] = "scoped-retrieval/snapshot/1"
+    format: Literal["scoped-retrieval/snapshot/2"] = "scoped-retrieval/snapshot/2"
     snapshot_id: str
     run_id: str
     erased: list[str]
@@ -62,7 +61,6 @@ class _Content(BaseModel):
     lineage: dict[str, Any]
     line: str
     log: list[str]
-    named: str | None
 
 
 class _File(BaseModel):
@@ -113,7 +111,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     expect_auditor(settings, run, snapshot_id, hint=hint)
     found = replay(run, snapshot_id)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
-    texts = run.texts_of(snapshot_id)
+    texts = run.beside(snapshot_id)["texts"]
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
     own = own_line(run, snapshot_id)
     if own is None:
@@ -129,7 +127,6 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         lineage=run.lineage,
         line=own.text,
         log=[sealed(line.text) for line in (lines if len(lines) <= MOST_LINES else [own])],
-        named=None if own.body["kind"] == "live" else named_lines(run.snapshots_beside(snapshot_id)),
     )
     file = _File(content=content, signature="")
     file.signature = signer_of(settings).signature(file.signed)
@@ -137,12 +134,9 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
 
 def own_line(run: Any, snapshot_id: str) -> Line | None:
-    """The line that made a snapshot durable: the one with its digest, else the one that names the parts of its shard."""
-    for line in of_kind(run.lines, "live"):
-        if snapshot_id in {one["snapshot_id"] for one in line.body["snapshots"]}:
-            return line
-    lines = of_kind(run.lines, "shard")
-    return next((line for line in lines if line.body["shard"] == run.piece_of(snapshot_id)), None)
+    """The line that made a snapshot durable: the first one with its digest."""
+    lines = of_kind(run.lines, "live", "shard")
+    return next((line for line in lines if snapshot_id in digests_named(line.body)), None)
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -232,13 +226,7 @@ def _problems(content: _Content) -> Iterator[str]:
     if (missing := set(references(stored).to_pylist()) - content.texts.keys()) != set(content.erased):
         yield f"Expected {counted(len(content.erased), 'erased text')}, got {len(missing)} missing - at texts"
     own = _own_body(content)
-    if own["kind"] == "live":
-        named = {f"{one['snapshot_id']} {one['snapshot_digest']}" for one in own["snapshots"]}
-    else:
-        named = set((content.named or "").splitlines())
-        if _sha256(content.named or "") != own["named"]:
-            yield "Expected the snapshots that the log names, got others - at named"
-    if f"{content.snapshot_id} {digest}" not in named:
+    if digests_named(own).get(content.snapshot_id) != digest:
         yield "Expected the log to name the snapshot with its digest, got another - at line"
     if _sha256(json_bytes(content.lineage)) != own["lineage_sha256"]:
         yield "Expected the lineage that the log names, got another - at lineage"
