@@ -33,6 +33,7 @@ from .progress import Say, counted
 from .requests.files import read_requests
 from .runs import Runs, replay
 from .servers.renderings import rendered
+from .storage.file_access import keep_out
 from .views.xray import Rows, rows_of
 
 MARKER = ".scoped-retrieval-demo"
@@ -190,5 +191,6 @@ def _fresh(folder: Path) -> Path:
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     (folder / MARKER).touch()
+    keep_out(folder)
     (folder / PROJECT_FILE).write_text(PROJECT_SETTINGS, encoding="utf-8")
     return folder

@@ -218,23 +218,64 @@ def test_a_folder_that_a_later_index_does_not_name_is_followed_on(shop: Path, mo
     assert "standing up" in shown(capsys, "--corpus", "corpus", "--project", "p")[1]
 
 
-def test_changes_that_are_not_committed_are_told_of_where_a_history_is_read(shop: Path, capsys: Capture):
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+def test_where_a_history_is_read_an_answer_has_what_is_in_the_files_now(shop: Path, monkeypatch, capsys: Capture):
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words], check=True)
+
+    def says(*flags: str) -> tuple[bool, bool]:
+        code, block, notes = run("ask", "how does the zebra okapi sleep", *flags, capsys=capsys)
+        assert code == 0 and "--workspace" not in notes
+        return "standing up" in block, "# Okapi" in block
+
     for words in (["init", "-q", "."], ["add", "."], ["commit", "-qm", "one"]):
-        subprocess.run([*git, *words], check=True)
-    question = ["ask", "how does the zebra sleep"]
+        git(*words)
     assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
-    assert "--workspace" not in run(*question, capsys=capsys)[2]
+    assert says() == (False, False)
     (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
-    for _ in range(2):
-        _, block, notes = run(*question, capsys=capsys)
-        assert "standing up" not in block and f"--workspace {shop}" in notes
-        assert "--workspace" in run("status", capsys=capsys)[1]
-    _, block, notes = run(*question, "--workspace", ".", capsys=capsys)
-    assert "standing up" in block and "--workspace" not in notes
-    subprocess.run([*git, "commit", "-qam", "two"], check=True)
-    _, block, notes = run(*question, capsys=capsys)
-    assert "standing up" in block and "--workspace" not in notes
+    assert says() == says() == (True, False) == says("--workspace", ".")
+    _, block, notes = run("ask", "how does the zebra sleep", "--set", "workspace_root=", capsys=capsys)
+    assert "standing up" not in block and f"--workspace {shop}" in notes
+    monkeypatch.chdir(shop.parent)
+    assert says("--corpus", "shop/.scoped-retrieval/corpus") == (True, False)
+    monkeypatch.chdir(shop)
+    git("commit", "-qam", "two")
+    assert says() == (True, False)
+    git("checkout", "-qb", "other", "HEAD~1")
+    assert says() == (False, False)
+    (shop / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
+    git("add", ".")
+    git("commit", "-qm", "three")
+    assert says() == (False, True)
+    git("rebase", "-q", "@{-1}")
+    assert says() == (True, True)
+
+
+def test_edits_of_a_history_that_the_question_is_not_asked_in_are_told_of(shop: Path, monkeypatch, capsys: Capture):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    monkeypatch.chdir(shop.parent)
+    for name in ("shop", "farm"):
+        folder = shop.parent / name
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.md").write_text("How the okapi sleeps.\n")
+        for words in (["init", "-q", "."], ["add", "."], ["commit", "-qm", "one"]):
+            subprocess.run([*git, "-C", name, *words], check=True)
+        into = ["--history", "--no-semantic", "--project", "p", "--corpus", "corpus"]
+        assert run("index", name, *into, capsys=capsys)[0] == 0
+    (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    for folder, told in ((".", True), ("farm", True), ("shop", False)):
+        monkeypatch.chdir(shop.parent / folder)
+        asked = ["how does the zebra sleep", "--corpus", str(shop.parent / "corpus")]
+        _, block, notes = run("ask", *asked, capsys=capsys)
+        assert (f"--workspace {shop}" in notes, "standing up" in block) == (told, not told)
+
+
+def test_what_a_command_wrote_is_no_source_until_it_is_changed(shop: Path, capsys: Capture):
+    before = shown(capsys)
+    for form in ("html", "export", "text"):
+        assert run("show", "--as", form, "-o", f"zebra-{form}.md", capsys=capsys)[0] == 0
+    assert shown(capsys) == before
+    (shop / "zebra-text.md").write_text("# Zebra\n\nHow zebras sleep, in my own words.\n")
+    assert shown(capsys)[0] == sorted([*before[0], "zebra-text.md"])
 
 
 def test_an_adopted_copy_says_that_it_follows_no_folder_until_one_is_read(shop: Path, monkeypatch, capsys: Capture):

@@ -135,8 +135,7 @@ def _following(row: dict[str, Any]) -> str:
     """A line about folders that a project follows."""
     written = f"{counted(row['written'], 'file')} changed since" if row["written"] else "files were removed since"
     state = "as it was read" if row["current"] else f"{written}; the next question or `index` reads what changed"
-    shown = "; only `ask --workspace FOLDER` shows what is not committed" if row["committed_only"] else ""
-    return f"{row['project']}: {', '.join(row['paths'])}: {state}{shown}\n"
+    return f"{row['project']}: {', '.join(row['paths'])}: {state}\n"
 
 
 def _path(name: str) -> Path:

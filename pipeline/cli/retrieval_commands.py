@@ -111,7 +111,8 @@ def ask(
         ),
     ] = None,
     workspace: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Work tree whose uncommitted files to include.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Work tree whose uncommitted files to include; default: this one."),
     ] = None,
     session: Annotated[str | None, typer.Option(help="Session of the request.")] = None,
     mode: Annotated[
@@ -172,7 +173,7 @@ def ask(
     note(f"snapshot: {(settings['record'] and found.snapshot_id) or 'none'} ({found.status})")
     if settings.origin("corpus") == "default" and not settings["corpus"].is_relative_to(Path.cwd()):
         note(f"corpus: {settings['corpus']}, the nearest one at or above this folder")
-    if workspace is None and (edited := uncommitted(settings)):
+    if edited := uncommitted(settings, fields.get("workspace_root")):
         flags = " or ".join(f"--workspace {path}" for path in edited)
         note(f"what is not committed is not shown; it is with {flags}")
     if others := defaults.get("denied_sources"):

@@ -21,9 +21,9 @@ from ..corpus.manifest import Manifest, chain_of
 from ..runs import Runs
 from ..sources.git_commands import Git, work_tree_root
 from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
-from ..storage.places import Place
+from ..storage.places import Place, user_folder
 from ..storage.signing import Signer
-from .settings import FOLDER, Settings, user_folder
+from .settings import FOLDER, Settings
 
 
 def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:

@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError
 from ..parsing import values as checks
-from ..storage.places import ObjectPlace, Place, at_home, is_url, place_of
+from ..storage.places import ObjectPlace, Place, at_home, is_url, place_of, user_folder
 from .declared_settings import SETTINGS, Setting
 
 if TYPE_CHECKING:
@@ -119,21 +119,6 @@ class Settings:
 def user_file() -> Path:
     """The user's settings file; `SCOPED_RETRIEVAL` does not affect its location."""
     return user_folder("config") / "settings.toml"
-
-
-def user_folder(kind: Literal["config", "state"]) -> Path:
-    """The folder of the user's settings, or of what is known about the user's corpora.
-
-    Raises:
-        InputError: the user has no home folder.
-    """
-    import platformdirs
-
-    try:
-        return Path(getattr(platformdirs, f"user_{kind}_dir")("scoped-retrieval", appauthor=False))
-    except RuntimeError as error:
-        hint = f"set HOME to a folder of the user, or XDG_{kind.upper()}_HOME."
-        raise InputError.described("a home folder", "none", "HOME", hint=hint) from error
 
 
 def load_settings(

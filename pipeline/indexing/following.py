@@ -13,7 +13,7 @@ import glob
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -24,13 +24,14 @@ from pydantic import TypeAdapter
 
 from ...nodes.errors import InputError
 from ..config.opening import corpus_of, head_of
-from ..config.settings import Settings, SettingValue, user_folder
+from ..config.settings import Settings, SettingValue
 from ..requests.fields import column_of
 from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
 from ..storage.file_access import held
+from ..storage.places import user_folder
 from .report import IndexReport
 
 _RACY = 100_000_000
@@ -148,41 +149,47 @@ def followed(settings: Settings) -> list[dict[str, Any]]:
                 "paths": paths,
                 "current": not changed,
                 "written": written,
-                "committed_only": request.history,
             }
         )
     return found
 
 
-def uncommitted(settings: Settings) -> list[Path]:
-    """The folders of the project whose committed text alone is shown, although files in them differ from it."""
+def uncommitted(settings: Settings, shown: str | None) -> list[Path]:
+    """The folders of the project but the one `shown` whose committed text alone is shown, although files in them differ."""
     return [
         path
         for project, request, seen in imports(settings)
         if seen.uncommitted and settings["project"] in (None, project)
         for path in request.paths
+        if str(path) != shown
     ]
 
 
 def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a request made in a folder has unless it names them: the project and purpose of the settings, and as
-    denied sources those read from other work trees of the repository that the folder is in. None are denied if the
-    folder's own tree was not read, or if the request names sources.
+    """The fields that a request made in a folder has unless it names them: the project and purpose of the settings; as
+    workspace, so that edits show, the work tree with a history that the folder is in, else the only one; and as denied
+    sources those read from other work trees of the repository that the folder is in. None are denied if the folder's own
+    tree was not read, or if the request names sources.
     """
     scope = request.get("scope")
     named = {column_of(name) for name in request}
     named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
-    found = {
-        name: settings[name] for name in ("project", "purpose") if settings[name] is not None and name not in named
-    }
-    others = _other_trees(settings, folder) if folder and not {"allowed_sources", "denied_sources"} & named else []
-    return found | ({"denied_sources": others} if others else {})
-
-
-def _other_trees(settings: Settings, folder: Path) -> list[str]:
-    found = list[tuple[str, Git]]()
     mine = [request for project, request, _ in imports(settings) if settings["project"] in (None, project)]
     read = [(path, request) for request in mine for path in request.paths]
+    trees = [path for path, request in read if request.history]
+    around = [path for path in trees if folder and folder.resolve().is_relative_to(path)]
+    tree = max(around, default=trees[0] if len(trees) == 1 else None)
+    found = {
+        "project": settings["project"],
+        "purpose": settings["purpose"],
+        "workspace_root": tree and str(tree),
+        "denied_sources": _other_trees(read, folder) if folder and "allowed_sources" not in named else None,
+    }
+    return {name: value for name, value in found.items() if value and name not in named}
+
+
+def _other_trees(read: Sequence[tuple[Path, IndexRequest]], folder: Path) -> list[str]:
+    found = list[tuple[str, Git]]()
     for path, request in read if len(read) > 1 else ():
         with suppress(InputError):  # no repository, or one that Git refuses
             git, name = Git(path), request.source

@@ -14,7 +14,7 @@ import io
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
 
@@ -262,6 +262,21 @@ def at_home(path: Path, at: str) -> Path:
         return path.expanduser()
     except RuntimeError as error:
         raise InputError.expected("a path whose ~ is the home of a user", str(path), at) from error
+
+
+def user_folder(kind: Literal["config", "state"]) -> Path:
+    """The folder of the user's settings, or of what is known about the user's corpora.
+
+    Raises:
+        InputError: the user has no home folder.
+    """
+    import platformdirs
+
+    try:
+        return Path(getattr(platformdirs, f"user_{kind}_dir")("scoped-retrieval", appauthor=False))
+    except RuntimeError as error:
+        hint = f"set HOME to a folder of the user, or XDG_{kind.upper()}_HOME."
+        raise InputError.described("a home folder", "none", "HOME", hint=hint) from error
 
 
 def _refused(error: Exception, at: str) -> StoreError:
