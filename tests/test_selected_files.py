@@ -98,8 +98,8 @@ def test_the_history_of_a_folder_is_read_below_it_with_its_paths(capsys: pytest.
     repository("tree", FILES)
     write("tree", {"docs/other.md": "# Walrus\n", "top.md": "# Zebra\n"})
     index(capsys, "tree/docs", "--history")
-    assert paths(capsys) == ["new.md", "old/a.md"]
-    assert paths(capsys, "--workspace", str(Path("tree/docs").resolve())) == ["new.md", "old/a.md", "other.md"]
+    assert paths(capsys, "--set", "workspace_root=") == ["new.md", "old/a.md"]
+    assert paths(capsys) == ["new.md", "old/a.md", "other.md"]
 
 
 def test_submodules_are_read_on_request_with_paths_from_the_root(capsys: pytest.CaptureFixture[str]) -> None:
