@@ -269,15 +269,6 @@ def test_edits_of_a_history_that_the_question_is_not_asked_in_are_told_of(shop: 
         assert (f"--workspace {shop}" in notes, "standing up" in block) == (told, not told)
 
 
-def test_what_a_command_wrote_is_no_source_until_it_is_changed(shop: Path, capsys: Capture):
-    before = shown(capsys)
-    for form in ("html", "export", "text"):
-        assert run("show", "--as", form, "-o", f"zebra-{form}.md", capsys=capsys)[0] == 0
-    assert shown(capsys) == before
-    (shop / "zebra-text.md").write_text("# Zebra\n\nHow zebras sleep, in my own words.\n")
-    assert shown(capsys)[0] == sorted([*before[0], "zebra-text.md"])
-
-
 def test_an_adopted_copy_says_that_it_follows_no_folder_until_one_is_read(shop: Path, monkeypatch, capsys: Capture):
     shown(capsys)
     shutil.copytree(shop, copy := shop.parent / "copy")

@@ -85,15 +85,12 @@ def write_file(out: Path, data: bytes) -> None:
         InputError: it cannot be written.
     """
     from ...nodes.errors import InputError
-    from ..storage.file_access import mark_output
 
     try:
         out.write_bytes(data)
     except OSError as error:
         hint = "--out names a file in a folder that exists and that you may write to."
         raise InputError(f"{error.strerror}: --out {out}", hint=hint) from error
-    if out.is_file():
-        mark_output(out)
     note(f"wrote {out}")
 
 

@@ -4,8 +4,7 @@ Gives: `Selection`; `walk`, `file_at` and `through_link`, for files below any fo
 tree down count, the deepest first. `!PATTERN` also includes files that Git ignores, in whatever folder. Patterns of
 `--exclude` and `--include` precede the files, and `--include` precedes `--exclude`.
 
-Note: symbolic links are neither followed nor read as ignore files. A file that a command of this package wrote is left
-out as long as it is as written.
+Note: symbolic links are neither followed nor read as ignore files.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from ..storage.file_access import without_outputs
 from .git_commands import Git, work_tree_root
 from .report import SourceReport
 
@@ -56,13 +54,11 @@ class Selection:
             listed = list(walk(root, lambda path: _name(path) in _TOOL_FOLDERS or of_git.says(path), report))
         kept = [path for path in listed if not rules.excludes(path)]
         report.skip(_LEFT_OUT, len(listed) - len(kept))
-        sources = without_outputs(root, kept)
-        report.skip("written by a command", len(kept) - len(sources))
         if not rules.includes(listed):
-            return sources
+            return kept
         known = set(listed)
         ignored = Git(root).ignored() if in_git else walk(root, lambda path: _name(path) in _OF_GIT, SourceReport())
-        return sources + [path for path in ignored if path not in known and rules.says(os.fsdecode(path)) is False]
+        return kept + [path for path in ignored if path not in known and rules.says(os.fsdecode(path)) is False]
 
     def rules(self, root: Path) -> Rules:
         """What ignore files and patterns say about paths below `root`."""

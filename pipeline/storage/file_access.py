@@ -6,19 +6,18 @@ the access of its folder, so `chmod g+rx` on a corpus opens everything written t
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
-from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError
-from .places import ObjectPlace, Place, user_folder
+from ...nodes.errors import BusyError, ScopedRetrievalError, StoreError
+from .places import ObjectPlace, Place
 
 
 def file_mode_in(folder: Path) -> int:
@@ -83,36 +82,6 @@ def keep_out(folder: Place) -> None:
     if not mark.exists():
         with open_new(mark) as file:
             file.write(b"# Written by scoped-retrieval: nothing below is a source.\n*\n")
-
-
-def mark_output(file: Path) -> None:
-    """Remember a file that a command wrote, as it is now: unless it is changed, it is no source for its user."""
-    with suppress(InputError, OSError):
-        marks = user_folder("state") / "outputs"
-        make_folder(marks)
-        (marks / _mark_of(file.resolve())).write_text(_as_written(file))
-
-
-def without_outputs(folder: Path, paths: Sequence[bytes]) -> list[bytes]:
-    """The paths below a folder without those of files that a command wrote."""
-    here, known = folder.resolve(), dict[str, Path]()
-    with suppress(InputError, OSError):
-        known = {mark.name: mark for mark in (user_folder("state") / "outputs").iterdir()}
-
-    def is_output(file: str) -> bool:
-        with suppress(OSError):
-            return (mark := known.get(_mark_of(file))) is not None and mark.read_text() == _as_written(file)
-        return False
-
-    return [path for path in paths if not (known and is_output(f"{here}/{os.fsdecode(path)}"))]
-
-
-def _mark_of(file: str | Path) -> str:
-    return hashlib.sha256(os.fsencode(file)).hexdigest()
-
-
-def _as_written(file: str | Path) -> str:
-    return "{0.st_size} {0.st_mtime_ns}".format(Path(file).stat())
 
 
 def expect_writable(path: Place) -> None:
