@@ -37,6 +37,7 @@ from .audit.records import (
     recorded,
     snapshot_digests,
 )
+from .blocks.rendering import TRIMMING_POLICY
 from .columns.digests import EMPTY_SHA256
 from .columns.keys import gathered, gathered_columns, integers, truth
 from .facts.fact_conflicts import rivals
@@ -78,7 +79,6 @@ from .tables import (
     Verdicts,
 )
 
-_NO_POLICY = "none"
 _ANSWERED = ["request_id", "failures.error",
              *(f"blocks.{name}" for name in ("block_ref", "text_sha256", "items", "tokens", "bound_by"))]  # fmt: skip
 """What a snapshot repeats of its answer."""
@@ -226,7 +226,6 @@ def snapshots(
     captures: Captures,
     contracts: Contracts,
     conditions: Conditions,
-    trims: Trims,
     lane_states: LaneStates,
     provenance: Provenance,
     request_record: RequestRecord,
@@ -239,7 +238,6 @@ def snapshots(
     counted = Counter(zip(*(candidate_record[name].to_pylist() for name in _COUNTED), strict=True))
     walls = {*candidate_record["request_id"].filter(candidate_record["verdicts.wall_disagreement"]).to_pylist()}
     broken = {*lane_states["request_id"].filter(pc.equal(lane_states["state"], "failed")).to_pylist()}
-    policies = dict(zip(trims["request_id"].to_pylist(), trims["policy"].to_pylist(), strict=True))
     rows = []
     stamped = captures.select(["snapshot_id", "created_at"]).to_pylist()
     actions = worst_actions(answer_record["request_id"], conditions)
@@ -269,7 +267,7 @@ def snapshots(
                 "estimated_tokens": answer["blocks.tokens"] or 0,
                 "max_tokens": contract["max_tokens"],
                 "bound_by": answer["blocks.bound_by"],
-                "trimming_policy": policies.get(id_, _NO_POLICY),
+                "trimming_policy": TRIMMING_POLICY,
                 "error": error,
             }
         )

@@ -103,7 +103,6 @@ def verdicts(
             "admitted": admitted,
             "source_access": readable,
             "model_visibility": _model_visibility(stored["declared_visibility"], row, place, readable),
-            "admitted_by": constants(gates.passed).take(pa.array(removed_by)),
             "decided_by": _by_gate(gates.names, removed_by),
             "reason_code": _by_gate(gates.reasons, removed_by),
             "would_reject_by": _would_reject_by(words, of_words, admitted),

@@ -23,7 +23,7 @@ from .blocks.greedy_fit import BOUNDS, Budget, Fitting, Wanted, form_of, measure
 from .blocks.item_texts import ItemText, item_texts
 from .blocks.masking import DETECTOR
 from .blocks.passages import asked_by
-from .blocks.rendering import TRIMMING_POLICY, Item, clean, looks_of, reasons, stored_parts
+from .blocks.rendering import Item, clean, looks_of, reasons, stored_parts
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import constants, flags_at, flat, flattened, gathered, gathered_columns, integers, order_by
@@ -89,7 +89,6 @@ def trims(
             **{name: kept[name] for name in ("request_id", "evidence_id", "place", "position")},
             "number": number.astype(np.int32),
             "shown": [place for request, own in zip(requests, found, strict=True) for place in request.places(own)],
-            "policy": pa.repeat(TRIMMING_POLICY, len(number)),
             "kept_start": start,
             "kept_end": end,
             "size": [text.size for text in texts],

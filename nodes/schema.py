@@ -28,7 +28,8 @@ class Column:
     """One declared column.
 
     `free_text` marks what people or files wrote: a run stores it by SHA-256 in `texts/`, never in a table.
-    `digest=False` marks envelope columns (ids of the capture, wall times) that no digest covers.
+    `digest=False` marks envelope columns (ids of the capture, wall times) that no digest covers. `stored=False` marks those
+    that mean nothing after the run, which no record has.
     """
 
     type: pa.DataType
@@ -37,6 +38,7 @@ class Column:
     audience: Audience = "audit"
     free_text: bool = False
     digest: bool = True
+    stored: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +246,11 @@ def int8s(doc: str, **kind: Any) -> Column:
 def int64s(doc: str, **kind: Any) -> Column:
     """A list of int64."""
     return Column(pa.list_(pa.int64()), doc, **kind)
+
+
+def place(doc: str) -> Column:
+    """The number of a row of another table of the shard."""
+    return int64(doc, digest=False, stored=False)
 
 
 def float64(doc: str, **kind: Any) -> Column:

@@ -224,14 +224,14 @@ def test_every_format_names_filters_as_the_document_does():
         {"gate": name, "gate_class": "access", "considered": 9, "admitted": 9, "reason_code": "x"}
         for name in ("namespace", "lifecycle", "zone", "path_deny")
     ]
-    rows["decisions"][0] |= {"admitted_by": "project namespace lifecycle", "would_reject_by": "lifecycle"}
+    rows["decisions"][0] |= {"would_reject_by": "lifecycle"}
     snapshot = recall_xray(rows)
     names = [trace["name"] for trace in snapshot["filters"]]
     assert names[3:7] == ["namespace-scope", "status-active", "trust-zone", "path-deny"]
-    assert snapshot["results"][0]["admittedBy"] == ["project", "namespace-scope", "status-active"]
+    assert snapshot["results"][0]["admittedBy"] == names[:7]
     assert snapshot["results"][0]["rejectedBy"] == "status-active"
     text = render_xray(snapshot)
-    assert "    admitted-by: project, namespace-scope, status-active\n    rejected-by: status-active\n" in text
+    assert f"    admitted-by: {', '.join(names[:7])}\n    rejected-by: status-active\n" in text
     assert all(f"- {name}: 9/9 admitted\n" in text for name in names[3:7])
 
 

@@ -66,7 +66,7 @@ def fed(
             **{name: candidates[name] for name in ("request_id", "evidence_id", "pool_rank")},
             "admitted": pc.invert(candidates["withheld"]), "wall_disagreement": [False] * candidates.num_rows,
             "source_access": [True] * candidates.num_rows,
-            **dict.fromkeys(("model_visibility", "admitted_by", "standing"), [""] * candidates.num_rows),
+            **dict.fromkeys(("model_visibility", "standing"), [""] * candidates.num_rows),
         }
     )  # fmt: skip
     pool = boundary_filtering.pool(candidates, verdicts, tables.contracts, world["evidence"], world["placements"])

@@ -51,6 +51,8 @@ def _table_section(table: Table) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for name, column in table.columns.items():
+        if not column.stored:
+            continue
         marks = [column.audience]
         if column.free_text:
             marks.append("text")

@@ -114,7 +114,6 @@ def decision_columns(
         "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
         "decided_by": decided_by,
         "would_reject_by": verdicts["would_reject_by"],
-        "admitted_by": verdicts["admitted_by"],
         "reason_code": reason,
         "reason_text": pc.coalesce(text, take_or(ranked["selected_reason"], rank, "selected")),
         "rank": take_or(ranked["rank"], rank),

@@ -65,7 +65,7 @@ Kind = Literal["full", "some", "many"]
 
 @dataclass(frozen=True)
 class Member:
-    """A table of the line in a record: `columns` maps each of its columns to the one that stores it."""
+    """A table of the line in a record: `columns` maps each of its columns that are stored to the one that stores it."""
 
     table: Table
     kind: Kind
@@ -106,11 +106,10 @@ def _record(
     members, known = list[Member](), dict[str, str]()
     for table, kind in kinds:
         given_before = {} if kind == "many" else known
-        columns = {c: c if c in key else given_before.get(c, f"{table.name}.{c}") for c in table.columns}
-        new = {columns[c]: declared for c, declared in table.columns.items() if columns[c] not in stored}
-        marker = next(
-            columns[c] for c, declared in table.columns.items() if columns[c] in new and not declared.nullable
-        )
+        kept = {c: declared for c, declared in table.columns.items() if declared.stored}
+        columns = {c: c if c in key else given_before.get(c, f"{table.name}.{c}") for c in kept}
+        new = {columns[c]: declared for c, declared in kept.items() if columns[c] not in stored}
+        marker = next(columns[c] for c, declared in kept.items() if columns[c] in new and not declared.nullable)
         stored |= {c: _stored_column(declared, kind) for c, declared in new.items()}
         known |= {c: columns[c] for c in columns if c in shared}
         members.append(Member(table, kind, columns, marker))
@@ -142,7 +141,7 @@ CANDIDATE_RECORD = _record(
     doc="Every candidate: how it was recalled, judged, scored, ranked, packed and cut, and its one outcome.",
     key=("request_id", "evidence_id", "pool_rank"),
     beside=(("full", (VERDICTS, DECISIONS)), ("some", (SCORE_TERMS, RANKED, PACKS, TRIMS))),
-    shared=("admitted_by", "would_reject_by", "rank", "final"),
+    shared=("would_reject_by", "evidence_kind", "rank", "final", "position"),
 )
 ANSWER_RECORD = _record(
     "answer_record",
@@ -194,11 +193,10 @@ def recorded(record: Record, *tables: pa.Table, rows: Mapping[str, Rows] | None 
         if wrong or (at is not None and len(at) > 0 and at[0] < 0):
             expected = {"full": "one row for each", "some": "at most one row for each", "many": "rows"}[member.kind]
             raise VerificationError(f"Expected {expected} of {count} rows of {record.name}, got others", at=name)
-        stored = {**member.columns}
-        if table.num_columns > len(stored):
-            stored |= {own: f"{name}.{own}" for own in table.column_names if own not in stored}
-        new = {own: stored[own] for own in table.column_names if stored[own] not in found}
-        table = table.select([*new]) if found else table
+        declared = member.table.columns
+        stored = member.columns | {own: f"{name}.{own}" for own in table.column_names if own not in declared}
+        new = {own: column for own, column in stored.items() if column not in found}
+        table = table.select([*new])
         if at is not None and not many and len(at) < count:
             index = np.full(count, -1)
             index[at] = np.arange(len(at))

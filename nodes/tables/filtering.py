@@ -17,7 +17,6 @@ VERDICTS = table(
     admitted=boolean("passes every gate"),
     source_access=boolean("gate 1 of S0.43: the system may read it"),
     model_visibility=string("gate 2 of S0.43: model-visible, user-only, runtime-only or denied"),
-    admitted_by=string("names of the gates passed, in order, a space between"),
     decided_by=string("first gate that removed it; null = admitted", nullable=True),
     reason_code=string("its reason; null = admitted", nullable=True),
     would_reject_by=string("first soft gate that would have rejected an admitted row", nullable=True),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, int32, int64, int64s, spans, string, strings, table, text
+from ..schema import boolean, caller, int32, int64, int64s, place, spans, string, strings, table, text
 
 _SHOWN = {
     "standing": string("how the text may speak"),
     "form": string("full, excerpt, summary, fact, reference, conflict-note or hint"),
     "history": boolean("shown as history"),
 }
-_PLACE = int64("its place in the pool; envelope", digest=False)
+_PLACE = place("its place in the pool")
 
 PACKS = table(
     "packs",
@@ -23,7 +23,7 @@ PACKS = table(
     kept=boolean("goes on to trimming"),
     reason_code=string("why it was dropped; null = kept", nullable=True),
     merged_into=string("evidence_id of the item that swallowed it", nullable=True),
-    members=int64s("places in the pool of its rows, in document order, the lead included; envelope", digest=False),
+    members=int64s("places in the pool of its rows, in document order, the lead included", digest=False, stored=False),
     **_SHOWN,
 )
 
@@ -69,7 +69,6 @@ TRIMS = table(
     position=caller(int32("its order among the packs, from 1")),
     number=caller(int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped")),
     shown=caller(int32("order in the block, from 1; 0 = dropped")),
-    policy=caller(string("trimming policy by name: statement/1")),
     kept_start=caller(int64("first byte of the item's text that stays")),
     kept_end=caller(int64("end byte of the item's text that stays, exclusive; equal to kept_start = dropped")),
     size=caller(int64("bytes of the item's text")),
@@ -93,7 +92,7 @@ TRIMMED = table(
     position=caller(int32("order in the block, from 1")),
     label=caller(string("`kind#n`")),
     merged_rows=caller(strings("evidence ids in the item, in document order")),
-    members=int64s("their places in the pool; envelope", digest=False),
+    members=int64s("their places in the pool", digest=False, stored=False),
     visible_text=caller(text("the text as shown, before fencing")),
     visible_sha256=caller(string("SHA-256 of visible_text, hex")),
     tokens=caller(int32("tokens of visible_text under the contract's counter")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import float64, int32, int64, string, strings, table, text, timestamp
+from ..schema import float64, int32, int64, place, string, strings, table, text, timestamp
 from .inputs import PLAN_RULES
 
 ANCHORS = table(
@@ -28,7 +28,7 @@ SESSION_EVENTS = table(
     request_id=string("the request", digest=False),
     rank=int32("1 = the newest"),
     evidence_id=string("the event"),
-    row=int64("its frame row; envelope", digest=False),
+    row=place("its frame row"),
 )
 
 SESSION_TEXTS = table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import caller, float64, int32, int64, string, table
+from ..schema import caller, float64, int32, place, string, table
 from ..score_terms import SCORED, TERMS
 
 LANE_SCORES = table(
@@ -71,7 +71,7 @@ RANKED = table(
     doc="The rows of the pool in final order; the contributions add up to `final` exactly.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
-    place=int64("its place in the pool; envelope", digest=False),
+    place=place("its place in the pool"),
     rank=int32("1 is best"),
     final=float64("sum of the contributions"),
     **{term.name: float64(term.contribution) for term in TERMS},

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..lanes import LANE_NAMES
-from ..schema import boolean, float64, int32, int64, string, strings, table
+from ..schema import boolean, float64, int32, int64, place, string, strings, table
 
 LANE_HITS = table(
     "lane_hits",
     key=("sub_query", "lane", "row"),
     order=("sub_query", "lane", "rank"),
     doc="Rows that a lane recalled, best first.",
-    sub_query=int64("the sub-query that asked, by its place among those of the shard; envelope", digest=False),
+    sub_query=place("the sub-query that asked, by its place among those of the shard"),
     lane=string(f"{', '.join(LANE_NAMES[:-1])} or {LANE_NAMES[-1]}"),
-    row=int64("its frame row; envelope", digest=False),
+    row=place("its frame row"),
     rank=int32("1 is best, dense within request, sub-query and lane"),
     score=float64("raw lane score; not comparable between lanes"),
     withheld=boolean("recalled for the record only: a time or visibility gate withholds it"),

@@ -17,7 +17,7 @@ DECISIONS = table(
     stage=string("where it was decided"),
     form=string("how it was shown; none = not shown"),
     decided_by=string("the gate or limit that decided", nullable=True),
-    **VERDICTS.take("would_reject_by", "admitted_by"),
+    **VERDICTS.take("would_reject_by"),
     reason_code=string("reason by code"),
     reason_text=string("reason in words; quotes no evidence"),
     redacted=boolean("a span of its text was masked"),

@@ -42,9 +42,6 @@ class GateOrder:
         named = sorted(self.gates, key=lambda gate: gate.number)
         self.names: tuple[str, ...] = tuple(gate.name for gate in named)
         self.reasons: tuple[str, ...] = tuple(gate.reason_code for gate in named)
-        ordered = [gate.name for gate in self.gates]
-        self.passed = (" ".join(ordered), *(" ".join(ordered[: self.place[n] - 1]) for n in range(1, self.most + 1)))
-        """By number, the gates that a row passes before that one stops it; for 0, all of them."""
 
     def passes_access(self, codes: NDArray[Any]) -> Mask:
         """Rows that pass every access gate, by the first gate that stops each."""

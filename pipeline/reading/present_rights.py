@@ -124,10 +124,8 @@ def _rendered(tables: dict[str, pa.Table], contracts: pa.Table) -> pa.Table:
     trimmed = trimmed.filter(pc.is_in(trimmed["evidence_id"], value_set=cited["evidence_id"].combine_chunks()))
     place = pa.array(range(trimmed.num_rows), pa.int64())  # the items are the pool
     trimmed, citations, ranked = (
-        _with(
-            table.take(pc.index_in(trimmed["evidence_id"], value_set=table["evidence_id"].combine_chunks())),
-            "place",
-            place,
+        table.take(pc.index_in(trimmed["evidence_id"], value_set=table["evidence_id"].combine_chunks())).append_column(
+            "place", place
         )
         for table in (trimmed, tables["citations"], tables["ranked"])
     )

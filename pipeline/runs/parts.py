@@ -165,7 +165,7 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     Raises:
         VerificationError: a text does not match its hash.
     """
-    for index, (name, column) in enumerate(declared.columns.items()):
+    for name, column in declared.columns.items():
         if column.free_text:
             stored = flat(table[name])
             hashes = innermost(stored)
@@ -173,6 +173,7 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
             if pc.any(pc.not_equal(text_sha256(found), hashes)).as_py():
                 raise VerificationError(f"Expected the text that was hashed, got another - at {declared.name}.{name}")
             found = relisted(stored, found)
+            index = table.schema.get_field_index(name)
             table = table.set_column(index, pa.field(name, found.type, column.nullable or found.null_count > 0), found)
     return table
 

@@ -150,12 +150,11 @@ def recall_xray(rows: Rows, *, audit: bool = True, looked_up_ms: float | None = 
     )  # else off or failed: no term rather than 0
     walked = _edges_walked(rows.get("hits", ()))
     cited = {item.citation["evidence_id"]: _name_of(item) for item in items}
-    results = []
+    passed, results = [_filter_name(gate["gate"]) for gate in rows.get("filter_ladder", ())], []
     for item in items:
         citation, decision, id_ = item.citation, item.decision, item.citation["evidence_id"]
         served = _served_by(item, contract)
         path, confidences = _graph_path(id_, walked, cited, audit=audit) if served == "graph" else ([], [])
-        passed = text_of(decision.get("admitted_by") or "").split()
         results.append(
             Result(
                 memoryId=cited[id_],
@@ -165,7 +164,7 @@ def recall_xray(rows: Rows, *, audit: bool = True, looked_up_ms: float | None = 
                 graphPath=path or None,
                 graphEdgeConfidences=confidences or None,
                 auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
-                admittedBy=[_filter_name(gate) for gate in passed if gate != "-"],
+                admittedBy=passed,
                 rejectedBy=_filter_name(gate) if audit and (gate := decision.get("would_reject_by")) else None,
                 provenance=_provenance(item, contract),
             )

@@ -151,7 +151,7 @@ def line(
             )  # fmt: skip
             verdicts.append(
                 {
-                    **key, "admitted": True, "source_access": True, "model_visibility": "model-visible", "admitted_by": "",
+                    **key, "admitted": True, "source_access": True, "model_visibility": "model-visible",
                     "standing": row.get("standing", "evidence"), "wall_disagreement": False,
                 }
             )  # fmt: skip

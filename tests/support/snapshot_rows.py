@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 WHEN = datetime(2026, 5, 20, 9, tzinfo=UTC)
-GATES = ["project", "owner", "visibility", "recorded"]
 ROWS = {
     "requests": [{"request_id": "r1", "question": "why does\nthe test fail", "session_id": "s-021", "asked_at": WHEN}],
     "contracts": [
@@ -41,7 +40,7 @@ ROWS = {
          "conflict_note": True},
     ],
     "trims": [
-        {"evidence_id": "e1", "policy": "line-end/1", "bound_by": "max_chunk_tokens",
+        {"evidence_id": "e1", "bound_by": "max_chunk_tokens",
          "kept_start": 0, "kept_end": 120, "size": 300},
     ],
     "citations": [
@@ -49,13 +48,13 @@ ROWS = {
          "version": "v1", "authority": "medium", "standing": "untrusted", "resolves": True, "visible_sha256": "ab" * 32},
     ],
     "decisions": [
-        {"evidence_id": "e1", "outcome": "selected", "stage": "project", "reason_code": "selected", "admitted_by": " ".join(GATES),
+        {"evidence_id": "e1", "outcome": "selected", "stage": "project", "reason_code": "selected",
          "would_reject_by": None, "redacted": True, "rank": 1, "path": "logs/auth.log", "source_id": "artifact:logs"},
-        {"evidence_id": "e2", "outcome": "rejected", "stage": "rank", "reason_code": "low_score", "admitted_by": " ".join(GATES),
+        {"evidence_id": "e2", "outcome": "rejected", "stage": "rank", "reason_code": "low_score",
          "would_reject_by": None, "redacted": False, "rank": 2, "path": "docs/b.md", "source_id": "workspace:shop"},
-        {"evidence_id": "e3", "outcome": "selected", "stage": "pack", "reason_code": "merged", "admitted_by": " ".join(GATES),
+        {"evidence_id": "e3", "outcome": "selected", "stage": "pack", "reason_code": "merged",
          "would_reject_by": None, "redacted": False, "rank": 3, "path": "logs/auth.log", "source_id": "artifact:logs"},
-        {"evidence_id": "e4", "outcome": "hidden", "stage": "gate", "reason_code": "not_model_visible", "admitted_by": "project",
+        {"evidence_id": "e4", "outcome": "hidden", "stage": "gate", "reason_code": "not_model_visible",
          "would_reject_by": None, "redacted": False, "rank": None, "path": None, "source_id": "artifact:ci"},
     ],
     "conditions": [{"condition": "lane_off", "subject": "semantic", "action": "warn", "message": "the semantic lane is off"}],

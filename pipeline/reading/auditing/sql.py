@@ -46,7 +46,7 @@ VIEWS: Mapping[str, View] = {
     ),
     "scores": View(
         "the contributions to the score of each ranked row, one row per term",
-        "unpivot (select * exclude (place, selected_reason) from ranked) "
+        "unpivot (select * exclude (selected_reason) from ranked) "
         "on columns(* exclude (run_id, request_id, evidence_id, rank, final)) into name term value contribution",
     ),
     "losses": View(
