@@ -1,9 +1,8 @@
 """Surfaces: everything that callers receive from one run over one state of a corpus, as text by name.
 
 Reads a stored run. Gives per request `{surface: text}`, every format of `show`, of which `replay` has all fields of the
-answer, and what a tenant may list. Snapshot ids and the folder of the test are replaced by placeholders. The surface `scores` contains
-everything computed from admissible rows, including audit columns: no caller sees all of it, and no row out of scope may
-change it.
+answer, and what a tenant may list. The surface `scores` contains everything computed from admissible rows, including audit
+columns: no caller sees all of it, and no row out of scope may change it.
 """
 
 from __future__ import annotations
@@ -45,13 +44,11 @@ SHOWN = "show --as {}"
 _WITH_QUESTION = ("json", "text", "markdown", "xray", "tables", "html", "bundle")
 ECHOES = frozenset(map(SHOWN.format, _WITH_QUESTION)) | {"scores"}
 """Surfaces that repeat the question."""
-
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
 """Tables computed from admissible rows only."""
-
+WITHHELD = ("hits", "candidates")
+"""Tables whose column `withheld` says which rows are not admissible."""
 _RUN_ID = re.compile(r"run-(?<=\brun-)[0-9a-z]{18}\b")  # a leading literal is faster than a word boundary
-UNKNOWN_ID = "0" * 26
-"""An evidence id that no row has."""
 
 
 def surfaces_of(run: Run, roles: pa.Table) -> Iterator[tuple[str, Retrieval, Surfaces]]:
@@ -70,15 +67,12 @@ def surfaces_of(run: Run, roles: pa.Table) -> Iterator[tuple[str, Retrieval, Sur
         yield request_id, answer, forms | {"scores": _json(_inside(tables))}
 
 
-def listed(
-    settings: Settings, resolver: ContractResolver, asked: Mapping[str, Any], run: Run, snapshot_id: str, canary: str
-) -> Surfaces | None:
-    """What a tenant, the principal of the settings, can list of corpus and run, count under the contract of a request,
-    and learn from `why` in its snapshot about a canary, by its evidence id, and an absent row. None for auditors, who may
-    see more.
+def listed(settings: Settings, resolver: ContractResolver, asked: Mapping[str, Any], run: Run) -> Surfaces:
+    """What a tenant, the principal of the settings, can list of corpus and run, and count under the contract of a request;
+    nothing for auditors, who may see more.
     """
     if audited_projects(settings, run):
-        return None
+        return {}
     # Without questions, which are echoes.
     snapshots = [row | {"question": ""} for row in readable(settings, run).listed()]
     return {
@@ -86,9 +80,16 @@ def listed(
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(settings, run, snapshots)),
         "contract": _json(explain(resolver.scope(Fields(columns_of(asked, "request"))))),
-        "why": _why(settings, snapshot_id, canary),
-        "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
     }
+
+
+def why(settings: Settings, snapshot_id: str, evidence: str) -> str:
+    """The answer of `why` to a tenant about a row that is out of their scope, without its id."""
+    try:
+        text = _json(why_not(settings, snapshot_id, evidence))
+    except ScopedRetrievalError as error:
+        text = f"{type(error).__name__}: {error}"
+    return text.replace(evidence, "EVIDENCE")
 
 
 def health(settings: Settings) -> str:
@@ -102,11 +103,9 @@ def refusal(answer: Retrieval, project: str) -> str:
     return text.replace(project, "PROJECT")
 
 
-def audit_keys(surface: str, text: str) -> list[str]:
+def audit_keys(tables: str) -> list[str]:
     """Auditor columns that the rows by table show, as `table.column`."""
-    if surface != SHOWN.format("tables"):
-        return []
-    shown = {(name, column) for name, rows in json.loads(text).items() for row in rows[:1] for column in row}
+    shown = {(name, column) for name, rows in json.loads(tables).items() for row in rows[:1] for column in row}
     return sorted(f"{name}.{column}" for name, column in shown if not TABLES[name].shows(column))
 
 
@@ -116,25 +115,12 @@ def plain(text: str, folder: Path) -> str:
     return _RUN_ID.sub("RUN", text).replace(str(folder), "FOLDER")
 
 
-def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:
-    """The answer of `why` to the tenant about a row that is out of their scope."""
-    try:
-        text = _json(why_not(settings, snapshot_id, evidence))
-    except ScopedRetrievalError as error:
-        text = f"{type(error).__name__}: {error}"
-    return text.replace(evidence, "EVIDENCE")
-
-
 def _inside(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
+    """The admissible rows of what was computed, without columns that no digest covers."""
     shown = {name: tables[name] for name in INSIDE}
-    shown |= {name: tables[name].filter(pc.invert(tables[name]["withheld"])) for name in ("hits", "candidates")}
-    return {name: _without_envelope(name, table).to_pylist() for name, table in shown.items()}
-
-
-def _without_envelope(name: str, table: pa.Table) -> pa.Table:
-    """The columns of a table that its digest covers, with those of plugins."""
-    apart = {column for column, declared in TABLES[name].columns.items() if not declared.digest}
-    return table.select([column for column in table.column_names if column not in apart])
+    shown |= {name: tables[name].filter(pc.invert(tables[name]["withheld"])) for name in WITHHELD}
+    apart = {name: [c for c, declared in TABLES[name].columns.items() if not declared.digest] for name in shown}
+    return {name: table.drop_columns(apart[name]).to_pylist() for name, table in shown.items()}
 
 
 def _json(value: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,34 +35,38 @@ class Tenant:
     reached: frozenset[str]
     """Every project that the principal reaches."""
 
-    @property
-    def name(self) -> str:
+    def __str__(self) -> str:
         return f"{self.principal} in {self.project}"
+
+    def meets(self, other: Tenant) -> bool:
+        """Whether one of them reaches the project of the other."""
+        return self.project in other.reached or other.project in self.reached
+
+    def reads(self, other: Tenant) -> bool:
+        """Whether one of them may read the other's rows."""
+        return self.principal in other.users or other.principal in self.users
 
 
 def tenants_of(grants: pa.Table, principal: str | None = None, project: str | None = None) -> list[Tenant]:
     """Every principal in every project that they may ask in, limited to those named."""
-    opened: dict[tuple[str, str], str] = {}
-    users: dict[str, set[str]] = {}
-    reached: dict[str, set[str]] = {}
-    columns = ("principal", "project", "own_project", "zone", "users")
-    for row in grants.filter(grants["project"].is_valid()).select(columns).to_pylist():
-        who, where = row["principal"], row["project"]
-        users.setdefault(who, {who}).update(row["users"] or ())
-        reached.setdefault(who, set()).add(where)
-        if row["own_project"] and principal in (None, who) and project in (None, where):
-            opened[who, where] = row["zone"]
-    return [
-        Tenant(who, where, zone, frozenset(users[who]), frozenset(reached[who]))
-        for (who, where), zone in sorted(opened.items())
-    ]
+    of_principal: dict[str, list[dict[str, Any]]] = {}
+    for row in grants.filter(grants["project"].is_valid()).to_pylist():
+        of_principal.setdefault(row["principal"], []).append(row)
+    found = {}
+    for who, rows in of_principal.items():
+        users = frozenset([who]).union(*(row["users"] or () for row in rows))
+        reached = frozenset(row["project"] for row in rows)
+        for row in rows:
+            if row["own_project"] and principal in (None, who) and project in (None, row["project"]):
+                found[who, row["project"]] = Tenant(who, row["project"], row["zone"], users, reached)
+    return [found[key] for key in sorted(found)]
 
 
 def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
     """The tenants in groups: each joins the first group in which no tenant would reach another's project."""
     groups: list[list[Tenant]] = []
     for tenant in tenants:
-        free = (group for group in groups if not any(_meet(tenant, other) for other in group))
+        free = (group for group in groups if not any(tenant.meets(other) for other in group))
         if (group := next(free, None)) is None:
             groups.append([tenant])
         else:
@@ -69,23 +74,15 @@ def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
     return groups
 
 
-def _meet(one: Tenant, other: Tenant) -> bool:
-    """Whether one of them reaches the project of the other."""
-    return one.project in other.reached or other.project in one.reached
-
-
-def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[tuple[str, str]]:
-    """For each tenant of a group, principal and project of another tenant in it, so that the batch opens the rows of both.
+def other_of(group: Sequence[Tenant], number: int, known: Collection[str]) -> tuple[str, str]:
+    """Principal and project of another tenant of the group, preferably the next, so that the batch opens the rows of both.
 
     If there is none, one of the `known` projects out of reach, or one that does not exist.
     """
-    found = []
-    for number, tenant in enumerate(group):
-        around = [*group[number + 1 :][:_NEAR], *group[:_NEAR]]
-        other = next((one for one in around if _strangers(tenant, one)), None)
-        elsewhere = next((name for name in known if name not in tenant.reached), NOBODY)
-        found.append((NOBODY, elsewhere) if other is None else (other.principal, other.project))
-    return found
+    tenant, around = group[number], (group[(number + step) % len(group)] for step in range(1, len(group)))
+    if (other := next((one for one in around if not tenant.reads(one)), None)) is not None:
+        return other.principal, other.project
+    return NOBODY, next((name for name in known if name not in tenant.reached), NOBODY)
 
 
 def asking_for_all(grants: GrantsFile, projects: Collection[str] = ()) -> GrantsFile:
@@ -100,12 +97,3 @@ def asking_for_all(grants: GrantsFile, projects: Collection[str] = ()) -> Grants
     rows = [{**reading, "rule_id": f"{READER}.{project}", "project": project} for project in projects]
     table = pa.concat_tables([grants.table, GRANTS.from_rows([*rows, asking])]).sort_by("rule_id").combine_chunks()
     return replace(grants, table=table, principals=(*grants.principals, ASKER, READER))
-
-
-_NEAR = 20
-"""Tenants of a group that are examined to find a stranger."""
-
-
-def _strangers(one: Tenant, other: Tenant) -> bool:
-    """Whether neither may read the other's rows."""
-    return one.principal not in other.users and other.principal not in one.users

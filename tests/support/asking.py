@@ -15,12 +15,12 @@ import yaml
 from resolving import resolve_requests
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.tables import CAPTURES, TABLES
+from scoped_retrieval.nodes.vocabulary import FEEDBACK_TERMS
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores
-from scoped_retrieval.pipeline.leaktest.angles import with_feedback
 from scoped_retrieval.pipeline.line.driver import LANES, Line, run_line
 from scoped_retrieval.pipeline.line.lanes import lanes_off
 from scoped_retrieval.pipeline.line.provenance import provenance
@@ -82,9 +82,19 @@ def _schema(rows: Sequence[Row]) -> pa.Schema:
     return pa.schema([declared.field(name) for name in rows[0]])
 
 
+def _with_feedback(purposes: pa.Table) -> pa.Table:
+    """The purposes, each with a weight of feedback."""
+    for name in (f"weight_{term}" for term in FEEDBACK_TERMS):
+        least = pc.max_element_wise(purposes[name], pa.scalar(0.1))
+        purposes = purposes.set_column(purposes.schema.get_field_index(name), purposes.schema.field(name), least)
+    return purposes
+
+
+_BUNDLED = load_policies()
 EVERYWHERE = {"search_paths": ["/**"], "exclude_kinds": [], "exclude_values": [], "exclude_unless": []}
 POLICIES = replace(
-    with_feedback(load_policies()),
+    _BUNDLED,
+    purpose_policies=_with_feedback(_BUNDLED.purpose_policies),
     mode_policies=modes_with(
         {"mode": "planning", "search_paths": ["/src/", "/docs/", "/tests/"], "chunk_expansion": True},
         {"mode": "execution"} | EVERYWHERE,
