@@ -59,7 +59,7 @@ class Canary:
 
     @property
     def what(self) -> str:
-        """Its role and reason, which a leak is told by."""
+        """Its role and reason, by which a leak is reported."""
         return f"{self.role}, shut by {self.reason}"
 
     @property
