@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -200,6 +201,22 @@ WITHDRAWN = {
 }
 
 
+def told_over_http(settings: Settings, snapshot_id: str, message: str) -> None:
+    """HTTP says in a header, and MCP in a text of its own, what a form cannot say."""
+    from fastapi.testclient import TestClient
+    from scoped_retrieval.pipeline.servers.http_app import application
+    from scoped_retrieval.pipeline.servers.mcp_server import TOOLS
+    from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
+
+    session = RetrieverPool(settings).session_of("ana")
+    local = {"base_url": "http://localhost", "client": ("127.0.0.1", 9), "headers": {"x-scoped-retrieval": "1"}}
+    with TestClient(application(settings), **local) as client:
+        for form in ("block", "search-result"):
+            answer = client.get(f"/v1/snapshots/{snapshot_id}", params={"format": form})
+            assert answer.headers["x-withheld"] == message
+            assert TOOLS["replay"].call(session, {"snapshot_id": snapshot_id, "format": form})[1][1:] == [message]
+
+
 @pytest.mark.parametrize("what", WITHDRAWN)
 def test_a_stored_answer_shows_no_item_whose_right_was_withdrawn_since(tmp_path: Path, what: str):
     secret = row(
@@ -226,6 +243,10 @@ def test_a_stored_answer_shows_no_item_whose_right_was_withdrawn_since(tmp_path:
     assert "in May" in (left.block or "") and [row["path"] for row in left.citations.to_pylist()] == ["docs/fees.md"]
     (warned,) = [row for row in left.conditions.to_pylist() if row["condition"] == "rights_withdrawn"]
     assert warned["action"] == "warn"
+    for form in ("block", "search-result"):
+        assert rendered(settings, found.snapshot_id, form).withheld == (warned["message"],)
+    if find_spec("fastapi"):
+        told_over_http(settings, found.snapshot_id, warned["message"])
     grants.write_text("principals: {ana: {projects: [shop], groups: [staff], zones: private}}\n")
     assert replayed(settings, found.snapshot_id).block == found.block
 

@@ -97,14 +97,13 @@ def test_the_event_and_the_observation_are_the_same_at_every_door(shop, capsys):
     asked = json.loads(out)
     _, out, _ = run("show", asked["snapshot_id"], "--json", capsys=capsys)
     replayed = json.loads(out)
-    forms = ("event", "observation", "context_block")
-    assert {name: replayed[name] for name in forms} == {name: asked[name] for name in forms}
-    assert asked["event"]["selectedCount"] == len(asked["citations"]) == len(asked["context_block"]["items"]) > 0
-    assert {item["trust"] for item in asked["context_block"]["items"]} <= {
-        "instruction",
-        "evidence",
-        "untrusted-observation",
-    }
+    assert replayed["event"] == asked["event"]
+    observed, items = (
+        json.loads(run("show", "--as", form, capsys=capsys)[1]) for form in ("observation", "context-block")
+    )
+    assert observed["contextBlock"] == asked["block"] == replayed["block"]
+    assert asked["event"]["selectedCount"] == len(asked["citations"]) == len(items["items"]) > 0
+    assert {item["trust"] for item in items["items"]} <= {"instruction", "evidence", "untrusted-observation"}
     _, out, _ = run("log", "--as", "events", capsys=capsys)
     assert [json.loads(line) for line in out.splitlines()] == [asked["event"]]
 

@@ -217,6 +217,24 @@ def test_without_tokens_only_this_machine_is_answered_and_only_by_its_own_name(s
     assert problem(elsewhere.get("/v1/snapshots"), 401, "unauthorized")
 
 
+def test_a_path_that_is_no_route_is_not_found_and_a_route_wants_proof_of_no_page(settings: Settings):
+    with TestClient(application(settings), base_url="http://localhost", client=LOCAL) as client:
+        for path in ("/nosuch", "/", "/v1/snapshots/x/nosuch"):
+            problem(client.get(path), 404, "no_such_route")
+        for path in ("/v1/snapshots", "/v1/snapshots/nosuch", "/v1/recall/explain", "/v1/recall/xray"):
+            problem(client.get(path), 403, "no_header")
+            assert client.get(path, headers=PROGRAM).status_code != 403
+            assert client.head(path).status_code == 405
+        assert client.get("/v1/health").status_code == 200
+
+
+def test_an_answer_has_its_text_once(client: TestClient):
+    answer = client.post("/v1/retrieve", json=ASKED)
+    assert (
+        answer.text.count("There is no default role") == answer.json()["block"].count("There is no default role") == 1
+    )
+
+
 def test_an_address_that_others_reach_needs_tokens(settings: Settings):
     with pytest.raises(ValueError, match="Expected a loopback address where no token is granted"):
         serve(settings, "0.0.0.0", 8765)

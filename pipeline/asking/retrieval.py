@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from ...nodes.columns.digests import EMPTY_SHA256
 from ...nodes.tables import TABLES
 from ...nodes.vocabulary import ACTIONS
+from ..line.lanes import advised
 from ..line.planned_driver import Timing
 from ..storage.places import Place
 from ..views import harness_forms
@@ -90,6 +91,15 @@ class Retrieval:
         """The fields that the forms above share; nothing of a withheld block."""
         hashed = self.tables["snapshots"]["visible_sha256"][0].as_py() if self.block else EMPTY_SHA256
         return {"snapshot_id": self.snapshot_id, "block_ref": self.block_ref, "visible_sha256": hashed}
+
+
+def warnings_of(conditions: Iterable[Mapping[str, Any]], *also: str) -> list[str]:
+    """What whoever uses an answer should know, in words: its conditions that do not say `continue`, and those of these names."""
+    return [
+        f"{advised(each['message'])} ({' '.join(filter(None, (each['condition'], each['subject'])))})"
+        for each in conditions
+        if each["action"] != "continue" or each["condition"] in also
+    ]
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def run(
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
     from ..asking.opening import engine_of, open_retriever
+    from ..line.lanes import advised
     from ..progress import quiet
     from ..requests.files import read_requests
     from ..requests.handoff import trees_around
@@ -81,11 +82,11 @@ def run(
     result["failures"] = failed
     emit(result, text=text)
     for one in result["lanes_off"]:
-        note(f"lane_off: {one['lane']}, for {counted(one['requests'], 'request')}: {_advised(one['message'])}")
+        note(f"lane_off: {one['lane']}, for {counted(one['requests'], 'request')}: {advised(one['message'])}")
     if denied := result["statuses"].get("denied"):
         note(f"denied: {denied}; {READABLE}")
     for row in failed[:FAILURES_SHOWN]:
-        note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
+        note(f"failed: {row['request_id']} ({row['snapshot_id']}): {advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
         note(f"failed: {len(failed) - FAILURES_SHOWN} more; `log {summary.run_id} --status failed` lists them")
     return exit_code_of(result["statuses"])
@@ -129,6 +130,7 @@ def ask(
     first; a folder without a corpus is indexed."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
+    from ..asking.retrieval import warnings_of
     from ..indexing.following import defaults_in, uncommitted
     from ..indexing.freshness import up_to_date
     from ..line.lanes import NO_VECTORS
@@ -178,22 +180,12 @@ def ask(
         note(f"what is not committed is not shown; it is with {flags}")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")
-    for condition in found.conditions:
-        told = condition["condition"] in ("lane_off", "budget_unused") and condition["message"] != NO_VECTORS
-        if told or condition["action"] != "continue":
-            subject = f" {condition['subject']}" if condition["subject"] else ""
-            message = _advised(condition["message"])
-            message += f"; {READABLE}" if condition["condition"] == "nothing_granted" else ""
-            note(f"{message} ({condition['condition']}{subject})")
+    conditions = [each for each in found.conditions if each["message"] != NO_VECTORS]
+    for warning in warnings_of(conditions, "lane_off", "budget_unused"):
+        note(warning)
+    if any(each["condition"] == "nothing_granted" for each in conditions):
+        note(READABLE)
     return exit_code_of({found.status: 1})
-
-
-def _advised(message: str) -> str:
-    """A message, and a hint if there is one."""
-    from ..line.lanes import advice
-
-    todo = advice(message)
-    return f"{message}; {todo}" if todo else message
 
 
 def _given(settings: Any, name: str) -> bool:

@@ -31,7 +31,7 @@ def show(
             metavar="FORM",
             help="block (default), replay (all values), search-result (of Anthropic's Messages API); xray (why each item is shown, and what was "
             "not); text, markdown, json (document 002); "
-            "audit (document 000); bundle (document 004); html; tables; export (one "
+            "audit, observation, context-block (document 000); bundle (document 004); html; tables; export (one "
             "file for auditors, which `verify FILE` checks). A run: html. A model input: text (default), neutral, openai, "
             "anthropic, decisions, ledger.",
         ),

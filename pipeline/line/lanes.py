@@ -107,10 +107,10 @@ _UNFORESEEN = "Expected no error, got "
 """The first words of the record of an error from outside this package: damage, or a defect."""
 
 
-def advice(message: str) -> str | None:
-    """The remedy for a lane or a request that failed for this reason; None if there is none."""
+def advised(message: str) -> str:
+    """Why a lane or a request failed, and the remedy if there is one."""
     if message.startswith((f"{_UNFORESEEN}KeyError - at ", "Expected a plugin that runs, got KeyError")):
-        return DECLARE
+        return f"{message}; {DECLARE}"
     if message.startswith(_UNFORESEEN):
-        return "`verify corpus` names files that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
-    return "`doctor` asks it again, and says where" if message.startswith(SILENT_ENCODER) else None
+        return f"{message}; `verify corpus` names files that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
+    return f"{message}; `doctor` asks it again, and says where" if message.startswith(SILENT_ENCODER) else message

@@ -35,7 +35,7 @@ from ..parsing.documents import checked
 from ..parsing.strict_json import strict_json
 from ..views.printed import json_document
 from ..views.recall_xray import envelope
-from .http_guard import Guard, is_loopback
+from .http_guard import HEADER, OPEN, Guard, is_loopback
 from .models import (
     Answer,
     Answers,
@@ -67,13 +67,25 @@ async def _expect_parameters(request: Request) -> None:
         raise InputError.described("each parameter once", "it twice", repeated[0])
 
 
+async def _expect_no_browser(request: Request) -> None:
+    """Refuse a GET without a token that a page of another site may have sent: older browsers state nothing with it.
+
+    Raises:
+        RefusedError: nothing shows that a program or a page of this server sent it.
+    """
+    shown = any(name in request.headers for name in ("sec-fetch-site", HEADER, "authorization"))
+    if request.state.tokenless and request.method == "GET" and not shown and request.url.path not in OPEN:
+        message = f"Expected the header {HEADER} in a GET without a token, got none"
+        raise RefusedError(403, "forbidden", "no_header", message, f"send `{HEADER}: 1`; see docs/serve.md")
+
+
 async def _asker(request: Request) -> PrincipalSession:
     return request.app.state.retrievers.session_of(request.state.principal)
 
 
 Asker = Annotated[PrincipalSession, Depends(_asker)]
 ROUTER = APIRouter(
-    dependencies=[Depends(_expect_parameters)],
+    dependencies=[Depends(_expect_no_browser), Depends(_expect_parameters)],
     responses={
         "4XX": {
             "model": Problem,
@@ -242,7 +254,8 @@ async def _done(request: Request, work: Callable[[], T]) -> T:
 async def _rendered(request: Request, work: Callable[[], Rendering]) -> Response:
     """A stored snapshot in a format, rendered by a thread."""
     found = await _done(request, work)
-    return Response(found.text.encode(), media_type=found.media_type)
+    withheld = {"x-withheld": "; ".join(found.withheld)} if found.withheld else None
+    return Response(found.text.encode(), media_type=found.media_type, headers=withheld)
 
 
 def _json(value: Any) -> Response:

@@ -14,7 +14,7 @@ import json
 import logging
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ...nodes.errors import AccessError, InputError
 from ...nodes.tables import REQUESTS
+from ..asking.retrieval import warnings_of
 from ..config.grants import load_grants
 from ..config.opening import runs_of
 from ..config.settings import Settings, SettingValue
@@ -54,8 +55,8 @@ FIELDS = (
 """Request fields that a model may set; the others come from the preset and the policies."""
 
 
-Given = tuple[dict[str, Any], str | None]
-"""The answer of a tool: values, and their text; None = the values as JSON."""
+Given = tuple[dict[str, Any], Sequence[str]]
+"""The answer of a tool: values, and their texts; none = the values as JSON."""
 
 
 class Arguments(BaseModel):
@@ -142,8 +143,8 @@ class Append(Arguments):
 def _retrieve(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     """The block, or the status if there is none, and below it the warnings that the command line prints, too."""
     found = at.retrieve(given)
-    warned = [f"{one['message']} ({one['condition']})" for one in found["conditions"] if one["action"] != "continue"]
-    return _shown(found), "\n".join([found["block"] or f"status: {found['status']}", *map(visible, warned)])
+    warned = map(visible, warnings_of(found["conditions"]))
+    return _shown(found), ["\n".join([found["block"] or f"status: {found['status']}", *warned])]
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,13 +156,15 @@ def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     asked = (given.get(name) for name in ("sessionKey", "namespace", "budget"))
     found, snapshot_id = at.recall_xray(given["query"], *asked)
     form = given.get("format", "json")
-    return found, rendered(at.settings, snapshot_id, form).text if form != "json" and snapshot_id is not None else None
+    as_text = form != "json" and snapshot_id is not None
+    return found, [rendered(at.settings, snapshot_id, form).text] if as_text else []
 
 
 def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = rendered(at.settings, given["snapshot_id"], "replay")
     form = given.get("format", "block")
-    return _shown(found.value), (found if form == "replay" else rendered(at.settings, found.snapshot_id, form)).text
+    text = (found if form == "replay" else rendered(at.settings, found.snapshot_id, form)).text
+    return _shown(found.value), [text, *found.withheld]
 
 
 _FIELDS: dict[str, Any] = {name: request_field(name) for name in FIELDS}
@@ -201,13 +204,13 @@ TOOLS: Mapping[str, Tool] = {
         "Why not shown",
         "Show which stage dropped a row, which rule decided, and what would admit the row.",
         WhyOf,
-        lambda at, given: (at.why(given["snapshot_id"], given["evidence"]), None),
+        lambda at, given: (at.why(given["snapshot_id"], given["evidence"]), []),
     ),
     "append_evidence": Tool(
         "Append evidence",
         "Add rows of the principal's own to the project. How far they are trusted follows from their kind.",
         Append,
-        lambda at, given: (at.append(given["rows"]), None),
+        lambda at, given: (at.append(given["rows"]), []),
         adds=True,
     ),
 }
@@ -378,9 +381,9 @@ def _declared(name: str, tool: Tool) -> types.Tool:
     )
 
 
-def _result(value: dict[str, Any], text: str | None) -> types.CallToolResult:
+def _result(value: dict[str, Any], texts: Sequence[str]) -> types.CallToolResult:
     content: list[types.ContentBlock] = [
-        types.TextContent(type="text", text=json_document(value) if text is None else text)
+        types.TextContent(type="text", text=text) for text in texts or [json_document(value)]
     ]
     return types.CallToolResult(content=content, structured_content=json.loads(to_json(value)))
 

@@ -18,7 +18,7 @@ from ...nodes.tables import CITATIONS, CONDITIONS, REQUESTS, SNAPSHOTS
 from ..parsing.documents import ABSENT
 from ..redaction.masking import redact_text
 from ..requests.fields import FIELDS
-from ..views.harness_forms import ContextBlock, RetrievalEvent, RetrievalObservation
+from ..views.harness_forms import RetrievalEvent
 from ..views.recall_xray import RecallXraySnapshot
 from .appending import NewRow
 
@@ -125,8 +125,6 @@ class Answer(BaseModel):
     conditions: list[Condition]
     citations: list[Citation]
     event: RetrievalEvent
-    observation: RetrievalObservation
-    context_block: ContextBlock
     block: str | None = Field(
         description="what the model may read; empty where nothing may leave, null where it was erased"
     )

@@ -72,13 +72,15 @@ FORMS: Mapping[str, Callable[[Shown], Any]] = {
     "bundle": lambda seen: bundle(seen.rows, audit=seen.audit, max_age_days=seen.max_age_days),
     "replay": lambda seen: answer_values(seen.answer),
     "block": lambda seen: seen.answer.block or "",
+    "observation": lambda seen: seen.answer.observation,
+    "context-block": lambda seen: seen.answer.context_block,
     "search-result": lambda seen: search_results(seen.answer.citations.to_pylist(), seen.answer.context_block),
 }
 """What a reader gets in each format: text, or plain values, which are printed as JSON."""
 FORMATS = Vocabulary("format", (*FORMS, "export"), {"md": "markdown"})
 """json, text, markdown: the x-ray of document 002; xray: as people read it, with what was not shown; audit: the
 RetrievalAuditSnapshot of document 000; tables: rows by table; bundle: the RetrievalBundle of document 004; replay: the
-values of the answer; block: the text for the model; search-result: the same for Anthropic's Messages API; export: one file for auditors, which `verify FILE` checks.
+values of the answer; block: the text for the model; observation, context-block: the same for a harness, in the forms of document 000; search-result: the same for Anthropic's Messages API; export: one file for auditors, which `verify FILE` checks.
 """
 XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
 """The formats of the x-ray of document 002."""
@@ -151,5 +153,5 @@ def answer_values(found: Retrieval | Replay) -> dict[str, Any]:
         tables = {"citations": found.citations.to_pylist(), "conditions": found.conditions.to_pylist()}
     else:
         own, tables = {"action": found.action}, {"citations": found.citations, "conditions": list(found.conditions)}
-    names = ("snapshot_id", "status", "block_ref", "event", "observation", "context_block", "block")
+    names = ("snapshot_id", "status", "block_ref", "event", "block")
     return own | tables | {name: getattr(found, name) for name in names}
