@@ -94,7 +94,7 @@ class Retrieval:
 
 
 def warnings_of(conditions: Iterable[Mapping[str, Any]], *also: str) -> list[str]:
-    """What whoever uses an answer should know, in words: its conditions that do not say `continue`, and those of these names."""
+    """What the user of an answer should know, in words: its conditions that do not say `continue`, and those of these names."""
     return [
         f"{advised(each['message'])} ({' '.join(filter(None, (each['condition'], each['subject'])))})"
         for each in conditions
