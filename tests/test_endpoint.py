@@ -28,7 +28,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def asked(server: ModelServer, **how: object) -> dict[str, object]:
-    return Endpoint(server.url, "vectors of tiny", **how).ask("/v1/embeddings", BODY)  # type: ignore[arg-type]
+    return Endpoint(server.url, "vectors of tiny", **how).ask(BODY)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
@@ -73,7 +73,7 @@ def raw(answer: bytes, times: int, then: threading.Event | None = None) -> tuple
 def test_a_connection_that_breaks_is_tried_again_so_many_times(answer: bytes) -> None:
     url, thread = raw(answer, TRIES)
     with pytest.raises(ModelError, match=r"got no answer \(\w+\) - at"):
-        Endpoint(url, "vectors of tiny").ask("/v1/embeddings", BODY)
+        Endpoint(url, "vectors of tiny").ask(BODY)
     thread.join()
 
 
@@ -81,7 +81,7 @@ def test_a_body_that_stops_half_way_ends_at_the_deadline() -> None:
     done = threading.Event()
     url, thread = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", 1, done)
     with pytest.raises(ModelError, match=r"got no answer within 0\.05 s"):
-        Endpoint(url, "vectors of tiny", timeout_seconds=0.05).ask("/v1/embeddings", BODY)
+        Endpoint(url, "vectors of tiny", timeout_seconds=0.05).ask(BODY)
     done.set()
     thread.join()
 

@@ -23,9 +23,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import isfinite
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -56,25 +56,25 @@ class OpenAIEncoder:
         Raises:
             InputError: the name of the choice has no address or no model.
         """
-        self._choice, self._expected_profile = choice, known
+        self._choice, self._known = choice, known
         self.served = Served.of(choice.name.removeprefix(OPENAI), "encoder")
-        url = self.served.url
-        self._path = "/embeddings" if url.endswith("/v1") else "/v1/embeddings"
-        self._endpoint = Endpoint(url, f"vectors of {self.served.model}", choice.key_variable)
-        self._state: tuple[str, int] | None = None
+        self.name = f"{OPENAI}{self.served}"
+        """The start of the profile."""
+        self._endpoint = Endpoint(self.served.url, f"vectors of {self.served.model}", choice.key_variable)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process contacts the server itself, with its own key, and has to find the same model."""
-        return OpenAIEncoder, (self._choice, self._state[0] if self._state else self._expected_profile)
+        return OpenAIEncoder, (self._choice, self._probed[0] if "_probed" in vars(self) else self._known)
 
     @property
     def profile(self) -> str:
-        """URL, model, dimension, and the sketch of the answers to the probes.
+        """URL, model, dimension, and the sketch of the answer to the probe: those of the known profile, if this server has
+        that model and is asked as it was for the corpus.
 
         Raises:
             ModelError: the server does not answer with vectors.
         """
-        return self._probed()[0]
+        return self._probed[0]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per passage; equal texts are sent once.
@@ -90,7 +90,7 @@ class OpenAIEncoder:
         return self._encoded(self._choice.prompts.query, texts)
 
     def _encoded(self, prompt: str | None, texts: Sequence[str]) -> NDArray[np.int16]:
-        profile, dimensions = self._probed()
+        profile, dimensions = self._probed
 
         def vectors(distinct: list[str]) -> NDArray[np.int16]:
             found = rounded(np.stack([self._vector((prompt or "") + text, dimensions) for text in distinct]))
@@ -101,48 +101,34 @@ class OpenAIEncoder:
 
         return each_once(texts, vectors, dimensions)
 
+    @cached_property
     def _probed(self) -> tuple[str, int]:
         """Profile and dimension."""
-        if self._state is None:
-            vector = self._vector(PROBE)
-            if not vector.any():
-                raise self._endpoint.error("a vector of zeros", _NO_ENCODER)
-            self._state = self._profile(vector), len(vector)
-        return self._state
-
-    @property
-    def name(self) -> str:
-        """The start of the profile."""
-        return f"{OPENAI}{self.served}"
-
-    def _profile(self, vector: NDArray[np.float64]) -> str:
-        """The known profile, if this server has that model and is asked as it was for the corpus."""
+        vector = self._vector(PROBE)
+        if not vector.any():
+            raise self._endpoint.error("a vector of zeros", _NO_ENCODER)
         start, sketch = f"{self.name}+{len(vector)}{self._choice.prompts.mark}", _sketch(vector)
-        known, _, other = (self._expected_profile or "").rpartition("+")
-        return f"{start}+{other if known == start and _same_sketch(sketch, other) else sketch}"
+        known, _, other = (self._known or "").rpartition("+")
+        return f"{start}+{other if known == start and _same_sketch(sketch, other) else sketch}", len(vector)
 
     def _vector(self, text: str, dimensions: int | None = None) -> NDArray[np.float64]:
-        """The vector of a text, divided by its greatest component; of the known length, if any."""
-        body = {"model": self.served.model, "input": [text], "encoding_format": "float"}
-        found = self._endpoint.ask(self._path, body).get("data")
+        """The vector of a text; of the known length, if any."""
+        error = self._endpoint.error
+        found = self._endpoint.ask({"model": self.served.model, "input": [text], "encoding_format": "float"}).get(
+            "data"
+        )
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-            raise self._endpoint.error("no list of vectors", _NO_ENCODER)
+            raise error("no list of vectors", _NO_ENCODER)
         if len(found) != 1:
-            raise self._endpoint.error(f"{len(found)} vectors for one text")
-        row = self._row(found[0].get("embedding"))
-        if dimensions not in (None, len(row)):
-            raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}", _REPLACED)
-        return row
-
-    def _row(self, found: Any) -> NDArray[np.float64]:
-        if not found or not isinstance(found, list):
-            raise self._endpoint.error("no vector", _NO_ENCODER)
-        if all(type(number) in (int, float) for number in found):
-            with suppress(OverflowError):
-                row = np.array(found, dtype=np.float64)
-                if np.isfinite(row).all():
-                    return row / (np.abs(row).max() or 1.0)
-        raise self._endpoint.error("a vector with a value that is not a number", _NOT_FINITE)
+            raise error(f"{len(found)} vectors for one text")
+        numbers = found[0].get("embedding")
+        if not numbers or not isinstance(numbers, list):
+            raise error("no vector", _NO_ENCODER)
+        if not all(type(number) is float and isfinite(number) for number in numbers):
+            raise error("a vector with a value that is not a number", _NOT_FINITE)
+        if dimensions not in (None, len(numbers)):
+            raise error(f"a vector of {len(numbers)} numbers in place of {dimensions}", _REPLACED)
+        return np.array(numbers)
 
 
 def _sketch(vector: NDArray[np.float64]) -> str:
@@ -196,8 +182,8 @@ class Endpoint:
     key_variable: str | None = None
     timeout_seconds: float = TIMEOUT_SECONDS
 
-    def ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON object that the server returns; a body is sent as JSON.
+    def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON object that the server returns for a body; its numbers are floats.
 
         Raises:
             ModelError: there is no answer in time, or it is not an object.
@@ -206,13 +192,17 @@ class Endpoint:
         from urllib.error import HTTPError, URLError
         from urllib.request import Request
 
+        address = f"{self.url.removesuffix('/v1')}/v1/embeddings"
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self._key()}
-        request = Request(self.url + path, data=json.dumps(body).encode(), headers=headers)
+        request = Request(address, data=json.dumps(body).encode(), headers=headers)
         for number in range(TRIES):
             pause, again = PAUSE_SECONDS * 2**number, False
             try:
                 with self._open(request, timeout=self.timeout_seconds) as response:
-                    data = _read(response, time.monotonic() + self.timeout_seconds)
+                    found = json.loads(_read(response, time.monotonic() + self.timeout_seconds), parse_int=float)
+                if isinstance(found, dict):
+                    return found
+                got = "JSON that is no object"
             except HTTPError as error:
                 with error:
                     asked = error.headers.get("Retry-After", "") if error.headers else ""
@@ -220,10 +210,10 @@ class Endpoint:
                 got, again = f"HTTP status {error.code}", error.code in _BUSY
             except URLError as error:
                 got = self._lost(error.reason if isinstance(error.reason, Exception) else error)
-            except (OSError, HTTPException, ValueError) as error:
+            except (OSError, HTTPException) as error:
                 got, again = self._lost(error), isinstance(error, (ConnectionError, HTTPException))
-            else:
-                return self._parsed(data)
+            except (ValueError, RecursionError):
+                got = "a response that is not JSON"
             if not again or number + 1 == TRIES:
                 raise self.error(got)
             time.sleep(pause)
@@ -232,15 +222,6 @@ class Endpoint:
     def error(self, got: str, hint: str = _HINT) -> ModelError:
         """An error about this server."""
         return ModelError(f"Expected {self.expected}, got {got}", at=self.url, hint=hint)
-
-    def _parsed(self, data: bytes) -> dict[str, Any]:
-        try:
-            found = json.loads(data)
-        except (ValueError, RecursionError):
-            raise self.error("a response that is not JSON") from None
-        if not isinstance(found, dict):
-            raise self.error("JSON that is no object")
-        return found
 
     def _lost(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):

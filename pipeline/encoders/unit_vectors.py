@@ -23,8 +23,6 @@ TOO_LONG = 1 << 31
 No product of two vectors is greater than that of their lengths (Cauchy-Schwarz). Both squares are below 2**31, so the
 product of the lengths is, and every product of two vectors fits an int32.
 """
-_SQUARED = 1e100
-"""Components above this are divided by the greatest of their vector: their squares would not fit a float64."""
 _HINT = "divide a vector by its length, multiply it by 2**15, round it, and give it as int16"
 
 
@@ -79,8 +77,8 @@ def rounded(vectors: NDArray[np.float64]) -> NDArray[np.int16]:
     """Vectors made unit, their components rounded to multiples of 2**-15 and multiplied by 2**15; zero stays zero."""
     if not vectors.size:
         return np.zeros((len(vectors), 0), dtype=np.int16)
-    greatest = np.abs(vectors).max(axis=1, keepdims=True)
-    vectors = vectors / np.where(greatest > _SQUARED, greatest, 1.0)
+    greatest = np.abs(vectors).max(axis=1, keepdims=True)  # squares of great numbers would not fit a float64
+    vectors = vectors / np.where(greatest > 0, greatest, 1.0)
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
     return np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1).astype(np.int16)
