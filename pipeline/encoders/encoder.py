@@ -66,7 +66,7 @@ def expect_weights() -> None:
         ModelError: one is missing, or is not the published one.
     """
     if (weights := _weights()) is not None:
-        _check(weights.parent)
+        _check(weights)
 
 
 def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -> AnyEncoder | None:
@@ -103,8 +103,8 @@ def is_bundled(name: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _loaded(weights: Path) -> MiniLmEncoder:
-    _check(weights.parent)
-    return MiniLmEncoder(weights.parent)
+    _check(weights)
+    return MiniLmEncoder(weights)
 
 
 def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyEncoder | None:
@@ -131,16 +131,18 @@ class MiniLmEncoder:
     def __init__(self, folder: Path) -> None:
         """`folder` contains the model in the layout of sentence-transformers."""
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads are not inherited by a fork
-        self._tokenizer = _tokenizer(folder / "tokenizer.json")
         try:
+            from tokenizers import Tokenizer
+
             from .minilm import MiniLM, products_are_exact
 
             if not products_are_exact():
                 raise ModelError("Expected exact products of bytes, got others", at="torch", hint="upgrade torch")
             self._model = MiniLM(folder / "model.safetensors")
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except ModelError:
             raise
-        except (ImportError, OSError, ValueError, RuntimeError) as error:
+        except Exception as error:  # the tokenizers have no narrower exception
             hint = f"{_HINT}; where there is no folder that numba may write, name one in NUMBA_CACHE_DIR"
             got = type(error).__name__
             raise ModelError(f"Expected the model {NAME} to load, got {got}", at="encoder", hint=hint) from error
@@ -170,21 +172,10 @@ class MiniLmEncoder:
 AnyEncoder = MiniLmEncoder | OpenAIEncoder | SentenceTransformerEncoder
 
 
-def _tokenizer(file: Path) -> Any:
-    try:
-        from tokenizers import Tokenizer
-
-        return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library has no narrower exception
-        raise ModelError(f"Expected a tokenizer to load, got {error}", at=file.name, hint=_AGAIN) from error
-
-
 def _weights() -> Path | None:
     """The folder of the weights, without importing the package that ships them."""
     spec = importlib.util.find_spec(PACKAGE)
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        return Path(place) / "model" / "model.safetensors"
-    return None
+    return Path(spec.origin).parent / "model" if spec and spec.origin else None
 
 
 def _check(folder: Path) -> None:

@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from logging import CRITICAL
 from pathlib import Path
 from threading import Lock, RLock
@@ -222,33 +222,21 @@ class SentenceTransformerEncoder:
     def __init__(self, choice: EncoderChoice) -> None:
         """Nothing is read before the first vector or the profile is needed."""
         self._choice = choice
-        self._own: tuple[Path, str] | None = None
-        self._profile: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process loads the folder, and refuses a different model."""
-        return again, (SentenceTransformerEncoder, self._choice, self._profile)
+        return again, (SentenceTransformerEncoder, self._choice, vars(self).get("profile"))
 
-    @property
-    def files_profile(self) -> str:
-        """The part of the profile that depends on the files, without loading the model.
-
-        Raises:
-            ModelError: there is no such model.
-        """
-        return f"{KIND}+{self._files()[1]}{self._choice.prompts.mark}"
-
-    @property
+    @cached_property
     def profile(self) -> str:
         """Digests of the files, own prompts, type, length and dimension.
 
         Raises:
             ModelError: there is no such model, or it does not load.
         """
-        if self._profile is None:
-            length = getattr(self._model(), "max_seq_length", None) or "any"
-            self._profile = f"{self.files_profile}+float32+{length}+{self._vectors(['a'], 'document', '').shape[1]}+cpu"
-        return self._profile
+        length = getattr(self._model(), "max_seq_length", None) or "any"
+        start = f"{KIND}+{self._files[1]}{self._choice.prompts.mark}"
+        return f"{start}+float32+{length}+{self._vectors(['a'], 'document', '').shape[1]}+cpu"
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per passage: a function of the text and the profile alone."""
@@ -258,19 +246,16 @@ class SentenceTransformerEncoder:
         """One row per question; otherwise like `encode`."""
         return self._encoded(texts, "query", self._choice.prompts.query)
 
+    @cached_property
     def _files(self) -> tuple[Path, str]:
-        if self._own is None:
-            name = self._choice.name.removeprefix(SENTENCE_TRANSFORMERS)
-            folder = Path(name).expanduser().resolve()
-            if not folder.is_dir():
-                raise ModelError("Expected the folder of a model, got none", at=name, hint=HINT)
-            if not (folder / MODULES).exists():  # pooling would be guessed
-                raise ModelError(f"Expected a model with {MODULES}, got none", at=folder, hint=HINT)
-            self._own = folder, files_profile(folder)
-        return self._own
+        name = self._choice.name.removeprefix(SENTENCE_TRANSFORMERS)
+        folder = Path(name).expanduser().resolve()
+        if not (folder / MODULES).is_file():  # pooling would be guessed
+            raise ModelError(f"Expected the folder of a model with {MODULES}, got none", at=name, hint=HINT)
+        return folder, files_profile(folder)
 
     def _model(self) -> Any:
-        return loaded("SentenceTransformer", *self._files())
+        return loaded("SentenceTransformer", *self._files)
 
     def _encoded(self, texts: Sequence[str], kind: str, prompt: str | None) -> NDArray[np.int16]:
         dimensions = 0 if len(texts) else int(self.profile.split("+")[-2])
@@ -280,4 +265,4 @@ class SentenceTransformerEncoder:
         """Vectors of texts in order; without a prompt, with that of the model."""
         model = self._model()
         read = model.encode_query if kind == "query" else model.encode_document
-        return each_alone(lambda text: read([text], prompt=prompt, show_progress_bar=False)[0], texts, self._files()[0])
+        return each_alone(lambda text: read([text], prompt=prompt, show_progress_bar=False)[0], texts, self._files[0])

@@ -99,19 +99,16 @@ def _packages(_settings: Settings) -> _Findings:
 
 
 def _semantic_lane(settings: Settings) -> _Findings:
-    """The configured encoder, and for auditors of the corpus the rows that have no vector. A server is queried, the files
-    of a folder are read; that vectors are of another encoder, a question says.
+    """The configured encoder, and for auditors of the corpus the rows that have no vector. A server is queried, a model
+    of a folder is loaded; that vectors are of another encoder, a question says.
     """
-    from ..encoders.folder_models import SentenceTransformerEncoder
-
     found, hint, corpus = settings["encoder"], "", _audited(settings)
     if is_bundled(found):
         expect_weights()
         available, why = encoder_available()
         found, hint = (found, "") if available else ("off", why)
     elif encoder := load_encoder(settings.encoder_choice, corpus.encoder_profile if corpus else None):
-        known = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
-        found = f"{found}, {known}"
+        found = f"{found}, {encoder.profile}"
     if corpus is not None and "semantic" in settings["lanes"]:
         rows, encoded = corpus.encoded(corpus.projects(), {settings.principal})
         if encoded < rows:
