@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
-from scoped_retrieval.pipeline.sources.files import ReadOptions, readable
+from scoped_retrieval.pipeline.sources.files import limit, readable
 from scoped_retrieval.pipeline.sources.git_commands import Blobs, Git
 
 
@@ -42,9 +42,8 @@ def reassemble(rows: pa.Table) -> dict[str, bytes]:
     return {path: _together(pieces) for path, pieces in parts.items()}
 
 
-def readable_files(repo: str | PathLike[str], sha: str, options: ReadOptions | None = None) -> dict[str, bytes]:
+def readable_files(repo: str | PathLike[str], sha: str) -> dict[str, bytes]:
     """The readable files of a commit's tree within the declared limits, by path."""
-    options = options or ReadOptions()
     git = Git(repo)
     files = {}
     with Blobs(git) as blobs:
@@ -56,17 +55,15 @@ def readable_files(repo: str | PathLike[str], sha: str, options: ReadOptions | N
             kind = file_kind(path)
             if not mode.startswith("100") or not kind.text_by_name:
                 continue
-            data = blobs.get(blob, options.limit(kind))
-            if data is not None and readable(kind, data, options)[0] is not None:
+            data = blobs.get(blob, limit(kind))
+            if data is not None and readable(kind, data)[0] is not None:
                 files[path] = data
     return files
 
 
-def differences(
-    repo: str | PathLike[str], sha: str, rows: pa.Table, options: ReadOptions | None = None
-) -> Mapping[str, str]:
+def differences(repo: str | PathLike[str], sha: str, rows: pa.Table) -> Mapping[str, str]:
     """The differences of `rows` from commit `sha`, by path: `missing`, `unexpected` or `different`."""
-    expected, got = readable_files(repo, sha, options), reassemble(rows)
+    expected, got = readable_files(repo, sha), reassemble(rows)
     wrong = dict.fromkeys(expected.keys() - got.keys(), "missing")
     wrong |= dict.fromkeys(got.keys() - expected.keys(), "unexpected")
     wrong |= {path: "different" for path in expected.keys() & got.keys() if expected[path] != got[path]}

@@ -202,7 +202,7 @@ def test_chunks_of_other_readers_are_not_used(world: World, with_git: bool, monk
     for each in (world, whole):
         each.index()
     inner = document_reader.readable
-    monkeypatch.setattr(document_reader, "readable", lambda kind, data, options: inner(kind, data.upper(), options))
+    monkeypatch.setattr(document_reader, "readable", lambda kind, data: inner(kind, data.upper()))
     monkeypatch.setattr(importing, "reader_digest", lambda: "other readers")
     assert world.index().unread == {}
     whole.index()

@@ -18,7 +18,6 @@ from placed import flat
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
-from scoped_retrieval.pipeline.sources.files import ReadOptions
 from scoped_retrieval.pipeline.sources.git_commands import Git
 from scoped_retrieval.pipeline.sources.git_history import commit_table, read_git_history
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -91,10 +90,9 @@ def stream(tmp_path: Path) -> Stream:
 def read(
     repo: Path,
     *,
-    options: ReadOptions | None = None,
     report: SourceReport | None = None,
 ) -> pa.Table:
-    reader = DocumentReader(options)
+    reader = DocumentReader()
     return flat(list(read_git_history(repo, project="shop", now=NOW, report=report or SourceReport(), reader=reader)))
 
 
@@ -253,12 +251,12 @@ def test_what_is_left_out_is_counted(stream: Stream) -> None:
             "latin.txt": b"caf\xe9",
             "empty.py": b"",
             "blank.py": b"\n\n",
-            "large.txt": b"word\n" * 200,
+            "large.txt": b"word\n" * 100_001,
             "image.png": b"text",
         }
     )
     report = SourceReport()
-    rows = read(stream.write(), report=report, options=ReadOptions(max_file_bytes=600))
+    rows = read(stream.write(), report=report)
     assert rows["path"].to_pylist() == ["a.py"]
     assert dict(report.skipped) == {
         "symbolic link": 1, "submodule": 1, "binary": 1, "neither UTF-8 nor in a declared encoding": 1, "empty": 2, "over the size limit": 1, "not text by name": 1

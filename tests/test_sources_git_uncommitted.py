@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from placed import flat
+from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
 from scoped_retrieval.pipeline.sources.git_history import read_git_history, read_uncommitted
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
@@ -39,7 +40,7 @@ def commit(repo: Path, files: dict[str, str]) -> None:
 
 
 def read(repo: Path, reader: Callable[..., object] = read_uncommitted) -> pa.Table:
-    tables = list(reader(repo, project="shop", now=NOW, report=SourceReport()))  # type: ignore[call-overload]  # readers share these
+    tables = list(reader(repo, project="shop", now=NOW, report=SourceReport(), reader=DocumentReader()))  # type: ignore[call-overload]  # readers share these
     return flat(tables)
 
 

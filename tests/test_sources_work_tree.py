@@ -14,7 +14,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
-from scoped_retrieval.pipeline.sources.files import ReadOptions, is_generated
+from scoped_retrieval.pipeline.sources.files import is_generated
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.work_tree import read_work_tree
 
@@ -29,9 +29,9 @@ def write(root: Path, files: dict[str, bytes | str]) -> Path:
     return root
 
 
-def read(root: Path, report: SourceReport | None = None, options: ReadOptions | None = None) -> pa.Table:
+def read(root: Path, report: SourceReport | None = None) -> pa.Table:
     tables = list(
-        read_work_tree(root, project="shop", now=NOW, report=report or SourceReport(), reader=DocumentReader(options))
+        read_work_tree(root, project="shop", now=NOW, report=report or SourceReport(), reader=DocumentReader())
     )
     return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
 
@@ -106,11 +106,11 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     write(
         tmp_path,
         {"a.md": "# A\n\nb\n", "zero.txt": b"a\0", "latin.txt": b"caf\xe9", "utf16.txt": "x\0".encode("utf-16"), "empty.py": b"",
-         "blank.py": b" \n", "large.txt": b"x\n" * 400, "b.png": b"x", "node_modules/x.js": b"x", ".hg/config": b"x"},
+         "blank.py": b" \n", "large.txt": b"x\n" * 250_001, "b.png": b"x", "node_modules/x.js": b"x", ".hg/config": b"x"},
     )  # fmt: skip
     os.mkfifo(tmp_path / "pipe.txt")
     report = SourceReport()
-    assert paths(read(tmp_path, report, ReadOptions(max_file_bytes=700))) == ["a.md"]
+    assert paths(read(tmp_path, report)) == ["a.md"]
     assert dict(report.skipped) == {
         "binary": 2, "neither UTF-8 nor in a declared encoding": 1, "empty": 2, "over the size limit": 1, "not text by name": 1, "ignored": 2, "not a regular file": 1
     }  # fmt: skip
@@ -180,7 +180,7 @@ def test_the_corpus_and_the_runs_of_the_tool_are_never_sources(tmp_path: Path) -
     Runs(tmp_path / ".scoped-retrieval" / "runs")
     (tmp_path / ".scoped-retrieval" / "corpus" / "grants.yaml").write_text("principals: {}\n")
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    tables = list(read_work_tree(tmp_path, project="p", now=now, report=SourceReport()))
+    tables = list(read_work_tree(tmp_path, project="p", now=now, report=SourceReport(), reader=DocumentReader()))
     assert {path for table in tables for path in table["path"].to_pylist()} == {"a.md"}
 
 

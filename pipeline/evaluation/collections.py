@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ..sources.document_reader import DocumentReader
-from ..sources.files import ReadOptions
 from ..sources.git_commands import ABSENT, Blobs, Change, Commit, Git, work_tree_root
 from ..sources.git_history import commit_table, read_changes
 from ..sources.report import SourceReport
@@ -255,13 +254,12 @@ class Collection:
     def _code_rows(self) -> Iterator[pa.Table]:
         """Placements of the chunks of every snapshot."""
         texts = self.read("blobs").set_index("blob_sha")["text"]
-        options = ReadOptions(max_file_bytes=MAX_FILE_BYTES)
         constant = {"source_id": self._history(), "owner_project": self.name}
 
         def blob(name: str, limit: int) -> bytes | None:
             return texts[name].encode("utf-8")[: limit + 1] if name in texts else None
 
-        return read_changes(self._changes(), blob, DocumentReader(options), constant, SourceReport())
+        return read_changes(self._changes(), blob, DocumentReader(), constant, SourceReport())
 
     def _changes(self) -> Iterator[Change]:
         """The differences between consecutive snapshots, in order of their times."""

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +37,7 @@ from ..storage.durable import make_folders, write_atomic
 from ..storage.places import Place
 from .chunking import read_document
 from .file_kinds import file_kind
-from .files import FILE_ROWS, ReadOptions, columns_of, is_generated, readable, table_of
+from .files import FILE_ROWS, columns_of, is_generated, limit, readable, table_of
 from .headers import metadata_of
 from .report import SourceReport
 
@@ -102,9 +101,9 @@ class Places:
 class DocumentReader:
     """The chunks of texts; `known` counts the texts that earlier imports cut, `cut` those that this one did."""
 
-    def __init__(self, options: ReadOptions | None = None, workers: int = 1, readers: str = "") -> None:
+    def __init__(self, workers: int = 1, readers: str = "") -> None:
         """`readers` is a digest of everything except the text and the kind of its path that determines chunks."""
-        self.options, self.known, self.cut = options or ReadOptions(), 0, 0
+        self.known = self.cut = 0
         self._workers, self._readers = workers, readers
         self._folder: Path | None = None
         self._secret = secrets.token_bytes(_KEY_BYTES)
@@ -128,7 +127,7 @@ class DocumentReader:
     def key(self, content: str, path: str) -> bytes:
         """The key of a text at a path; `content` identifies its bytes."""
         kind = file_kind(path)
-        data = f"{content}\0{kind}\0{self.options.limit(kind)}".encode("utf-8", "surrogateescape")
+        data = f"{content}\0{kind}\0{limit(kind)}".encode("utf-8", "surrogateescape")
         return hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
 
     def key_of(self, data: bytes, path: str) -> bytes:
@@ -140,15 +139,14 @@ class DocumentReader:
         missing, seen = set[bytes](), set[bytes]()
         waiting, size = list[tuple[bytes, str, bytes]](), 0
         pending = deque[Future[bytes]]()
-        run = partial(chunked, options=self.options)
 
         def give() -> None:
             self._tasks += 1
             if self._tasks <= TASKS_HERE or self._workers < 2:
-                self._add(run(waiting))
+                self._add(chunked(waiting))
                 return
             self._pool = self._pool or ProcessPoolExecutor(self._workers, multiprocessing.get_context("spawn"))
-            pending.append(self._pool.submit(run, waiting))
+            pending.append(self._pool.submit(chunked, waiting))
             while len(pending) > 2 * self._workers:
                 self._add(pending.popleft().result())
 
@@ -289,13 +287,13 @@ class DocumentReader:
             self._groups.append(_Group(documents, chunks, chunks["same"].combine_chunks().to_numpy()))
 
 
-def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> bytes:
+def chunked(texts: Sequence[tuple[bytes, str, bytes]]) -> bytes:
     """A group of the cache from texts: key, a path of the kind, and bytes."""
     rows, numbers = list[dict[str, Any]](), dict[tuple[object, ...], int]()
     documents = list[dict[str, object]]()
     for key, path, data in texts:
         kind, report = file_kind(path), SourceReport()
-        text, reason = readable(kind, data, options)
+        text, reason = readable(kind, data)
         document = read_document(path, text) if text is not None else None
         if text is None or document is None or not document.chunks:
             documents.append({"key": key, "reason": reason or "without text", "notes": [], "places": []})

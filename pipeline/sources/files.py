@@ -1,6 +1,6 @@
 """Converts the bytes of a file to a document, or returns why not; and the columns of its rows.
 
-Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `columns_of`, `table_of`.
+Gives: `limit(kind)`, `readable(kind, data)`, `is_generated`, `columns_of`, `table_of`.
 Readers of files share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
 
 The text of PDF and Word files comes from libraries of the extra `documents`: a page of a PDF ends with `PAGE_BREAK`, a Word
@@ -16,7 +16,6 @@ import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
@@ -37,28 +36,22 @@ _MINIFIED_LINE = 5_000
 _MINIFIED_MEAN = 400
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """The declared limits of the file readers.
-
-    `max_file_bytes`: a larger file has no rows; `max_log_bytes` applies to logs, which grow, and to notebooks, web pages
-    and documents with pictures.
-    """
-
-    max_file_bytes: int = 500_000
-    max_log_bytes: int = 32_000_000
-
-    def limit(self, kind: FileKind) -> int:
-        """The maximum size in bytes of a file of this kind."""
-        long = kind.evidence_kind == "test-log" or has_parts(kind.splitter)
-        return max(self.max_log_bytes, self.max_file_bytes) if long else self.max_file_bytes
+MAX_FILE_BYTES = 500_000
+"""A larger file has no rows."""
+MAX_LONG_BYTES = 32_000_000
+"""The same of logs, which grow, and of notebooks, web pages and documents with pictures."""
 
 
-def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | None, str]:
+def limit(kind: FileKind) -> int:
+    """The maximum size in bytes of a file of this kind."""
+    return MAX_LONG_BYTES if kind.evidence_kind == "test-log" or has_parts(kind.splitter) else MAX_FILE_BYTES
+
+
+def readable(kind: FileKind, data: bytes) -> tuple[str | None, str]:
     """The text of a file, or None and the reason it is skipped."""
     if not kind.text_by_name:
         return None, "not text by name"
-    if len(data) > options.limit(kind):
+    if len(data) > limit(kind):
         return None, "over the size limit"
     if data.startswith(_LFS):
         return None, "a Git LFS pointer; `git lfs pull` fetches the file"

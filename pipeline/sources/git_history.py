@@ -37,7 +37,7 @@ from ..corpus.incoming import PLACEMENT_LIST, placement_lists
 from ..progress import Say, StepReporter, counted, quiet
 from .document_reader import DocumentReader, Text
 from .file_kinds import FileKind, file_kind
-from .files import FILE_ROWS, ReadOptions, columns_of, table_of
+from .files import FILE_ROWS, columns_of, limit, table_of
 from .git_commands import ABSENT, Blobs, Change, Commit, Git
 from .report import SourceReport
 from .selection import Selection
@@ -59,8 +59,8 @@ def read_git_history(
     name: str | None = None,
     now: datetime,
     report: SourceReport,
+    reader: DocumentReader,
     selection: Selection | None = None,
-    reader: DocumentReader | None = None,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
@@ -75,7 +75,6 @@ def read_git_history(
     Raises:
         InputError: there is no repository.
     """
-    reader = reader or DocumentReader()
     git = Git(repo)
     branch, head = git.branch()
     source_id = git.source_id(name)
@@ -154,8 +153,7 @@ def _texts(
             report.skip(reason or "not text by name", int(reason != ABSENT), at=path)
         else:
             if (text := texts.get((change.blob, kind))) is None:
-                limit = reader.options.limit(kind)
-                text = Text(reader.key(f"git:{change.blob}", path), path, partial(blob, change.blob, limit))
+                text = Text(reader.key(f"git:{change.blob}", path), path, partial(blob, change.blob, limit(kind)))
                 texts[change.blob, kind] = text
             key = text.key
         keys.append(key)
@@ -264,8 +262,8 @@ def read_uncommitted(
     name: str | None = None,
     now: datetime,
     report: SourceReport,
+    reader: DocumentReader,
     selection: Selection | None = None,
-    reader: DocumentReader | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every file whose bytes differ from HEAD, by path, then line; `recorded_time` is `now`.
 
@@ -279,7 +277,6 @@ def read_uncommitted(
         InputError: there is no repository.
     """
     recorded = pa.scalar(now, TIMESTAMP).value
-    reader = reader or DocumentReader()
     git = Git(repo)
     if git.root is None:
         return
@@ -291,7 +288,7 @@ def read_uncommitted(
         "workspace_root": str(git.folder),
     }
     unshadowed = set[str]()
-    files = _changed(git, head, reader.options, selection or Selection(), report, unshadowed)
+    files = _changed(git, head, selection or Selection(), report, unshadowed)
     for table in rows_of_files(files, reader, report, constant, recorded, "uncommitted"):
         unshadowed.difference_update(table["path"].unique().to_pylist())
         yield table
@@ -307,7 +304,7 @@ def read_uncommitted(
 
 
 def _changed(
-    git: Git, head: str | None, options: ReadOptions, selection: Selection, report: SourceReport, shadowed: set[str]
+    git: Git, head: str | None, selection: Selection, report: SourceReport, shadowed: set[str]
 ) -> Iterator[tuple[str, bytes, int]]:
     """Files that differ from HEAD, as `read_file` returns them; adds the paths that differ and of which HEAD has rows."""
     excludes = selection.rules(git.folder).excludes
@@ -321,9 +318,9 @@ def _changed(
             path, own = raw.decode("utf-8", "replace"), SourceReport()
             kind = file_kind(path)
             has_rows = mode.startswith("100") and kind.text_by_name and path.encode("utf-8") == raw
-            found = read_file(git.folder, raw, own, options)
+            found = read_file(git.folder, raw, own)
             if found is not None:
-                same = has_rows and _same(found[1], blob, blobs, options.limit(kind))
+                same = has_rows and _same(found[1], blob, blobs, limit(kind))
             else:
                 same = bool(mode) and not has_rows
             if not same:
@@ -333,10 +330,10 @@ def _changed(
                     yield found
 
 
-def _same(data: bytes, blob: str, blobs: Blobs, limit: int) -> bool:
+def _same(data: bytes, blob: str, blobs: Blobs, most: int) -> bool:
     """Whether a file, as far as it is read, has the bytes of a blob, apart from line endings."""
     digest = hashlib.sha1 if len(blob) == 40 else hashlib.sha256
     if digest(b"blob %d\0" % len(data) + data).hexdigest() == blob:
         return True
-    committed = blobs.get(blob, limit)
+    committed = blobs.get(blob, most)
     return committed is not None and committed.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")

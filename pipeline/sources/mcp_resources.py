@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from ...nodes.errors import EngineError, InputError
-from .files import ReadOptions
+from .files import MAX_FILE_BYTES
 from .jsonl import is_unicode
 from .record_rows import Row, record_table, rows_of_text
 from .report import SourceReport
@@ -86,7 +86,6 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
 
     command = [] if re.match(r"https?://", server) else shlex.split(server)
     target: Any = StdioServerParameters(command=command[0], args=command[1:]) if command else server
-    most = ReadOptions().max_file_bytes
     listed, found, page, cursor = list[Any](), list[tuple[Any, str | None, str]](), None, None
     async with Client(target, read_timeout_seconds=SECONDS) as client:
         while page is None or (cursor is not None and len(listed) < MOST):
@@ -110,8 +109,8 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
                     report.skip("MCP resource that is not text", at=uri)
                 elif not is_unicode(text):
                     report.skip("MCP resource with an unpaired surrogate", at=uri)
-                elif len(text.encode()) > most:
-                    report.skip(f"larger than {most:,} bytes", at=uri)
+                elif len(text.encode()) > MAX_FILE_BYTES:
+                    report.skip(f"larger than {MAX_FILE_BYTES:,} bytes", at=uri)
                 else:
                     found.append((resource, one.mime_type or resource.mime_type, text))
     return sorted(found, key=lambda one: str(one[0].uri))

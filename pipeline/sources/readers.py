@@ -1,6 +1,6 @@
 """The readers of records: to add one, write its function in a module beside this one and a line in `READERS`.
 
-Gives: `SourceReader`, a reader with its name and documentation; `READERS`, those of this package; `tables_of`, which calls one.
+Gives: `SourceReader`, a reader with its name; `READERS`, those of this package; `tables_of`, which calls one.
 
 Note: the help of `index` is made from this list, so nothing of the data stack is imported here: a reader's module is imported
 when it first reads. Rows of every reader go through `importing.normalize`, which fills missing fields with the least privileged
@@ -31,7 +31,6 @@ class SourceReader:
     """
 
     name: str
-    doc: str
     read: Callable[..., Iterator[Any]]
     placed: tuple[str, ...] = ()
     """Suffixes of files that work trees leave to this reader, whose paths are then relative to the tree."""
@@ -39,29 +38,23 @@ class SourceReader:
     """Whether `path` is that of a file or folder."""
 
 
-def _reader(name: str, doc: str, module: str = "records", **how: Any) -> SourceReader:
+def _reader(name: str, module: str = "records", **how: Any) -> SourceReader:
     """The reader `read_NAME` of a module beside this one, which is imported when it first reads."""
 
     def read(path: Any, **given: Any) -> Iterator[Any]:
         return getattr(import_module(f".{module}", __package__), f"read_{name}")(path, **given)
 
-    return SourceReader(name, doc, read, **how)
+    return SourceReader(name, read, **how)
 
 
+_OF_RECORDS = ("sessions", "memory", "artifacts", "decisions", "preferences", "standards", "external")
 READERS = (
-    _reader("sessions", "Session events, JSONL."),
-    _reader("memory", "Governed memory records, JSONL."),
-    _reader("artifacts", "Logs and other artifacts, a file or folder."),
-    _reader("decisions", "Decision records, Markdown with a header."),
-    _reader("preferences", "User preferences."),
-    _reader("standards", "Team standards."),
-    _reader("external", "External text; untrusted."),
-    _reader("sot", "Structured records by key, CSV or YAML, with schemas beside them.", "structured",
-            placed=(".csv", ".yaml", ".yml")),
-    _reader("logs", "CSV logs with a column of times, such as context_actions.csv.", "structured", placed=(".csv",)),
-    _reader("mcp", "Resources of an MCP server.", "mcp_resources", of_files=False),
-    _reader("evidence", "Prepared rows, Parquet, Arrow or JSONL.", "evidence_file"),
-)  # fmt: skip
+    *map(_reader, _OF_RECORDS),
+    _reader("sot", "structured", placed=(".csv", ".yaml", ".yml")),
+    _reader("logs", "structured", placed=(".csv",)),
+    _reader("mcp", "mcp_resources", of_files=False),
+    _reader("evidence", "evidence_file"),
+)
 """Every reader of records of this package, by the KIND of `index --add`."""
 _OF_READERS = (ScopedRetrievalError, OSError)
 """Errors that readers may raise about a file."""

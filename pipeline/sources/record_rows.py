@@ -24,7 +24,7 @@ from ..parsing.values import authority_rank, whole
 from ..redaction.masking import masked_digest
 from .chunking import read_document
 from .file_kinds import file_kind
-from .files import ReadOptions, readable, table_of
+from .files import readable, table_of
 from .headers import Header, read_header
 from .jsonl import Record, read_lines
 from .parts import has_parts
@@ -185,7 +185,7 @@ def file_rows(
     skipped. `of_header(header, title)` gives columns that precede both, or None to leave the document out.
     """
     kind = file_kind(place)
-    text, reason = readable(kind, bytes_of(file), ReadOptions())
+    text, reason = readable(kind, bytes_of(file))
     if text is None:
         report.skip(reason, at=place)
         return []

@@ -25,7 +25,7 @@ from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from .document_reader import PLACED, DocumentReader, Text
 from .file_kinds import file_kind
-from .files import ReadOptions
+from .files import limit
 from .report import SourceReport
 from .selection import Selection, file_at
 
@@ -39,9 +39,9 @@ def read_work_tree(
     name: str | None = None,
     now: datetime,
     report: SourceReport,
+    reader: DocumentReader,
     selection: Selection | None = None,
     leave_out: Collection[Path] = (),
-    reader: DocumentReader | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
 
@@ -55,7 +55,6 @@ def read_work_tree(
     Raises:
         InputError: there is nothing at `root`.
     """
-    reader = reader or DocumentReader()
     root = Path(root)
     if root.is_file():
         folder, paths = root.parent, [os.fsencode(root.name)]
@@ -67,7 +66,7 @@ def read_work_tree(
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or folder.resolve().name or 'root'}"
     constant = {"source_id": source_id, "owner_project": project}
-    found = (read_file(folder, raw, report, reader.options) for raw in sorted(paths))
+    found = (read_file(folder, raw, report) for raw in sorted(paths))
     yield from rows_of_files(filter(None, found), reader, report, constant, pa.scalar(now, TIMESTAMP).value)
     if folder == root:
         report.complete_sources.add(source_id)
@@ -128,7 +127,7 @@ def _rows(
     yield reader.table(chunks, {**constant, **columns})
 
 
-def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[str, bytes, int] | None:
+def read_file(root: Path, raw: bytes, report: SourceReport) -> tuple[str, bytes, int] | None:
     """Path, bytes (at most one more than the limit) and modification time (microseconds) of a file; None, with the reason
     counted, if it is skipped.
     """
@@ -141,7 +140,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     path, status = found
     try:
         with FileIO(f"{root}/{path}") as opened:
-            return path, opened.read(options.limit(kind) + 1), status.st_mtime_ns // 1_000
+            return path, opened.read(limit(kind) + 1), status.st_mtime_ns // 1_000
     except (OSError, ValueError):
         report.skip("not readable", at=path)
         return None

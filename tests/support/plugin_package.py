@@ -89,7 +89,7 @@ def read(path, *, project, now, report):
     )
 
 
-TICKETS = SourceReader("acme.tickets", "Tickets, a line each.", read=read)
+TICKETS = SourceReader("acme.tickets", read)
 '''
 
 ENTRIES = """
