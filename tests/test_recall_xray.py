@@ -13,8 +13,7 @@ from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
 from golden_file import expect_golden
 from pydantic import ValidationError
-from scoped_retrieval.pipeline.reading.access import open_run
-from scoped_retrieval.pipeline.runs import replay
+from scoped_retrieval.pipeline.runs import Runs, replay
 from scoped_retrieval.pipeline.views.recall_xray import RecallXraySnapshot, recall_xray, render_xray
 from scoped_retrieval.pipeline.views.xray import rows_of
 from snapshot_rows import ROWS
@@ -28,7 +27,7 @@ def world_fixture(tmp_path_factory):
 
 
 def xray_of(world, name: str, who: str = "ana", *, audit: bool = True) -> dict:
-    rows = rows_of(replay(open_run(settings_of(world.folder, who), name), name).tables)
+    rows = rows_of(replay(Runs(settings_of(world.folder, who)["runs"]).open(name), name).tables)
     return recall_xray(rows, audit=audit)
 
 

@@ -14,7 +14,6 @@ from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.contracts.why import audit_trail, refusals, remedies, why_not
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.servers.renderings import shown
 from small_corpus import NOON, Story, days_ago, row, settings_of
@@ -116,7 +115,7 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
     assert found["decision"]["evidence_id"] == result["memoryId"]
     lines = {line.number: line for line in Runs(world.folder / "runs").log.lines()}
     line = lines[found["log"]["sequence"]]
-    assert (line.hash, line.body["run_id"]) == (found["log"]["hash"], open_run(settings, world.ana).run_id)
+    assert (line.hash, line.body["run_id"]) == (found["log"]["hash"], Runs(settings["runs"]).open(world.ana).run_id)
     evidence = Corpus.open(world.folder / "corpus").frame(["shop"]).evidence
     stored = evidence.filter(pc.equal(evidence["evidence_id"], result["memoryId"])).to_pylist()[0]
     assert found["stored"]["text_sha256"] == stored["text_sha256"]
@@ -179,7 +178,7 @@ def test_an_auditor_names_a_row_by_id_or_line_and_only_in_projects_they_audit(wo
 @pytest.mark.parametrize("who", ["ana", "bob"])
 def test_a_row_is_named_by_the_label_that_the_block_gives_it(world, who):
     settings, snapshot = settings_of(world.folder, who), getattr(world, who)
-    (cited,) = open_run(settings, snapshot).table("citations", snapshot_id=snapshot).to_pylist()
+    (cited,) = Runs(settings["runs"]).open(snapshot).table("citations", snapshot_id=snapshot).to_pylist()
     assert why_not(settings, snapshot, cited["label"]) == why_not(settings, snapshot, cited["evidence_id"])
     with pytest.raises(AccessError, match="a label of the block, an evidence id"):
         why_not(settings, snapshot, cited["label"] + "1")
@@ -215,9 +214,9 @@ BY_ROLE = {"role": "architect", "role_sources": ["workspace"], "forbidden_source
 def test_what_would_admit_a_row_does(world, change, granted):
     """Every remedy was tried: after all of them the second wall lets the row through, or only the row could change."""
     from scoped_retrieval.pipeline.contracts import why as module
-    from scoped_retrieval.pipeline.reading.access import open_run, pinned_corpus
+    from scoped_retrieval.pipeline.reading.access import pinned_corpus
 
-    run = open_run(settings_of(world.folder, "ana"), world.bob)
+    run = Runs(settings_of(world.folder, "ana")["runs"]).open(world.bob)
     frame = pinned_corpus(settings_of(world.folder, "ana"), run).frame()
     contract, bounds = (
         run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
@@ -277,9 +276,9 @@ def test_a_row_that_no_lane_found_says_what_it_lacks_to_those_who_may_see_it(tmp
 
 
 def test_a_row_that_mode_or_role_leaves_out_names_them(world):
-    from scoped_retrieval.pipeline.reading.access import open_run, pinned_corpus
+    from scoped_retrieval.pipeline.reading.access import pinned_corpus
 
-    run = open_run(settings_of(world.folder, "ana"), world.bob)
+    run = Runs(settings_of(world.folder, "ana")["runs"]).open(world.bob)
     frame = pinned_corpus(settings_of(world.folder, "ana"), run).frame()
     contract, bounds = (
         run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
@@ -320,7 +319,12 @@ def test_a_line_that_trimming_cut_is_not_said_to_be_shown(tmp_path):
     with story.open(runs=tmp_path / "runs") as retriever:
         asked = {"question": SAYS, "project": "shop", "purpose": "explain-code", "max_tokens": 160}
         snapshot = retriever.retrieve(asked).snapshot_id
-    (item,) = open_run(settings_of(tmp_path), snapshot).table("trimmed", texts=True, snapshot_id=snapshot).to_pylist()
+    (item,) = (
+        Runs(settings_of(tmp_path)["runs"])
+        .open(snapshot)
+        .table("trimmed", texts=True, snapshot_id=snapshot)
+        .to_pylist()
+    )
     for number, line in enumerate(lines, start=1):
         (told,) = why_not(settings_of(tmp_path), snapshot, f"long.md:{number}")
         assert (told["outcome"] == "selected") == (line in item["visible_text"].splitlines())

@@ -41,7 +41,7 @@ from ..line.driver import build_driver
 from ..line.tokenizers import registered
 from ..plugins import installed
 from ..progress import counted
-from ..reading.access import audience_of, open_run
+from ..reading.access import opened
 from ..requests.allowed_names import AllowedNames
 from ..requests.fields import FIELDS
 from ..requests.narrowing import BOUNDS, PLACES, Fields, narrowed
@@ -176,9 +176,7 @@ def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
         AccessError: the principal may not read the snapshot.
         InputError: the request was invalid, so no fields were recorded.
     """
-    run = open_run(settings, snapshot_id)
-    audience_of(settings, run, snapshot_id)
-    rows = run.table(REQUESTS.name, snapshot_id=snapshot_id).to_pylist()
+    rows = opened(settings, snapshot_id).run.table(REQUESTS.name, snapshot_id=snapshot_id).to_pylist()
     if not rows:
         raise InputError(f"Expected a snapshot of a valid request, got one of an invalid request - at {snapshot_id}")
     asked: dict[str, Any] = rows[0]

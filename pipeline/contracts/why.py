@@ -35,11 +35,10 @@ from ...nodes.walls.gate import Case, Gate, Opening
 from ...nodes.walls.second_wall import granted
 from ..config.settings import Settings
 from ..plugins import plugins_of
-from ..reading.access import audience_of, open_run, pinned_corpus
+from ..reading.access import opened, pinned_corpus
 from ..reading.auditing.export import own_line
-from ..reading.grants import grants_for, grants_or_none
+from ..reading.grants import audited
 from ..reading.present_rights import contracts_now, within_rights
-from ..reading.snapshots import audited_projects
 from ..runs import Replay, replay
 from ..runs.ids import is_snapshot
 from ..views.xray import masked_places
@@ -104,10 +103,9 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         StoreError: the corpus, or the generation that the snapshot pinned, is gone.
         VerificationError: the stored snapshot does not match its hashes.
     """
-    run = open_run(settings, snapshot_id)
-    audits = audience_of(settings, run, snapshot_id) != "caller"
+    mine = opened(settings, snapshot_id)
+    run, audits, now = mine.run, mine.audit, mine.grants
     seen = replay(run, snapshot_id)
-    now = grants_for(run, grants_or_none(settings))
     recorded = seen if audits else within_rights(seen, now)
     labels = zip(*(recorded.citations[name].to_pylist() for name in ("label", "evidence_id")), strict=True)
     evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
@@ -129,8 +127,8 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
             raise
         return told([_decided(row, scores) for row in kept])
     known = {row["evidence_id"]: row for row in own_of(seen)}
-    projects = audited_projects(settings, run) if audits else set(bounds["project"].to_pylist())
-    frame = corpus.frame(sorted(projects & set(corpus.projects())))
+    projects = audited(settings, now) if audits else set(bounds["project"].to_pylist())
+    frame = corpus.frame(sorted(set(corpus.projects()) & projects))
     meant, line = _rows_meant(frame, evidence)
     ids = dict(zip(meant, frame.evidence["evidence_id"].take(pa.array(meant, pa.int64())).to_pylist(), strict=True))
     case = _Case(run, seen.tables, frame, known, scores)
@@ -379,11 +377,11 @@ def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
         raise InputError.expected("an audit entry, SNAPSHOT/EVIDENCE", entry, "AUDIT_ENTRY")
     snapshot_id, _, evidence = entry.partition("/")
     (decision,) = why_not(settings, snapshot_id, evidence)
-    run = open_run(settings, snapshot_id)
     found: dict[str, Any] = {"audit_entry": entry, "decision": decision}
-    if audience_of(settings, run, snapshot_id) != "audit":
+    seen = opened(settings, snapshot_id)
+    if not seen.audit:
         return found
-    kept = replay(run, snapshot_id)
+    run, kept = seen.run, replay(seen.run, snapshot_id)
     line = own_line(run, snapshot_id)
     log = {"sequence": line.number, "kind": line.body["kind"], "hash": line.hash} if line else None
     cited = next((row for row in kept.citations.to_pylist() if row["evidence_id"] == evidence), None)

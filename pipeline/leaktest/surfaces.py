@@ -26,9 +26,9 @@ from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
 from ..engines.shards import by_request
 from ..maintenance.doctor import examine
-from ..reading.grants import corpus_facts
+from ..reading.grants import audited, corpus_facts
 from ..reading.reports import actions_of, as_csv
-from ..reading.snapshots import audited_projects, readable
+from ..reading.snapshots import readable
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
 from ..runs.ids import SNAPSHOT_ID
@@ -71,10 +71,11 @@ def listed(settings: Settings, resolver: ContractResolver, asked: Mapping[str, A
     """What a tenant, the principal of the settings, can list of corpus and run, and count under the contract of a request;
     nothing for auditors, who may see more.
     """
-    if audited_projects(settings, run):
+    mine = readable(settings, run)
+    if audited(settings, mine.grants):
         return {}
     # Without questions, which are echoes.
-    snapshots = [row | {"question": ""} for row in readable(settings, run).listed()]
+    snapshots = [row | {"question": ""} for row in mine.listed()]
     return {
         "status": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),

@@ -16,7 +16,7 @@ from ...nodes.vocabulary import STATUSES
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..deadline import expect_time
-from .access import expect_reader, known_runs, open_run, unknown
+from .access import known_runs, opened, unknown
 from .grants import grants_or_none
 from .snapshots import Readable, readable
 
@@ -78,19 +78,19 @@ def latest(
         STATUSES.canonical(status, "status")
     wanted = limit = last + 1 if last else sys.maxsize  # one more shows whether there are older ones
 
-    def read(one: Run) -> list[tuple[dict[str, Any], Any]]:
+    def read(one: Run, seen: Readable | None = None) -> list[tuple[dict[str, Any], Any]]:
         nonlocal wanted
         if wanted <= 0 and not one.files:  # a session that began earlier may have answered last
             return []
-        rows = readable(settings, one).where({"status": status}, limit if one.files else max(wanted, 0)).listed()
+        seen = seen or readable(settings, one)
+        rows = seen.where({"status": status}, limit if one.files else max(wanted, 0)).listed()
         wanted -= len(rows)
         return list(zip(rows, make(one, rows), strict=True))
 
     damaged = dict[str, str]()
     if name:
-        named = open_run(settings, name)
-        expect_reader(settings, named)
-        found = read(named)
+        named = opened(settings, name)
+        found = read(named.run, named)
     else:
         found = [entry for _, entries in read_each(settings, runs_of(settings), read, damaged) for entry in entries]
     found.sort(key=lambda entry: (entry[0]["created_at"], entry[0]["snapshot_id"]), reverse=True)

@@ -30,7 +30,7 @@ from ...nodes.tables import CONTRACTS, STRUCTURED_FACTS
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..runs import Replay, Runs
-from .access import audience_of, open_run, readable_replay
+from .access import opened, readable_replay
 from .across_runs import read_each
 from .snapshots import readable
 
@@ -145,7 +145,7 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     Raises:
         AccessError: the snapshot belongs to another principal.
     """
-    run, found, _ = readable_replay(settings, snapshot_id)
+    seen, found = readable_replay(settings, snapshot_id)
     items, frame = visible_items(found)
     looked_up = any(found.tables["contracts"]["exact_lookups"].to_pylist())
     facts = verify_facts(answer, found.tables) if looked_up and found.status != "erased" else []
@@ -153,7 +153,7 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     mismatches = [(fact.start, fact.value, fact.canonical) for fact in wrong if fact.canonical]
     findings = answer_findings(items, answer, frame, mismatches)
     report = AnswerReport(found.snapshot_id, found.status, findings, tuple(facts))
-    entry = {"run_id": run.run_id, "principal": settings.principal, "verified_at": datetime.now(UTC).isoformat()}
+    entry = {"run_id": seen.run.run_id, "principal": settings.principal, "verified_at": datetime.now(UTC).isoformat()}
     try:
         line = runs_of(settings).log.commit("answer", entry | _logged(report, answer))
     except StoreError as error:
@@ -202,7 +202,7 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
     """
     store, damaged = Runs(settings["runs"], create=False), dict[str, str]()
     if snapshot_id is not None:
-        audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
+        opened(settings, snapshot_id)
         wanted = {snapshot_id}
     else:
         mine = read_each(settings, store, lambda run: readable(settings, run).rows["snapshot_id"].to_pylist(), damaged)

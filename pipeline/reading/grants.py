@@ -17,8 +17,6 @@ from ...nodes.tables import GRANTS
 from ..config.settings import Settings
 from ..storage.durable import exists
 
-Audience = Literal["audit", "caller"]
-
 
 def grants_in_force(grants: pa.Table, principal: str, now: datetime | None = None) -> pa.Table:
     """The grants of a principal that have not expired."""
@@ -46,11 +44,6 @@ def grants_of_readers(settings: Settings) -> list[dict[str, Any]]:
     rows = [row for name in people for row in grants_in_force(table, name).to_pylist()]
     shown = [row for row in rows if row["principal"] == settings.principal or row["project"] in mine]
     return sorted(shown, key=lambda row: row["rule_id"])
-
-
-def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
-    """The grants that apply to a run: the current ones, or without a grants file those stored with the run."""
-    return run.stored("grants") if grants is None else grants
 
 
 def audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
@@ -110,7 +103,7 @@ class Viewer:
         lending = mine.filter(mine["act_as"].is_valid()).select(["act_as", "project"]).to_pylist()
         self._lent = {(other, row["project"]) for row in lending for other in row["act_as"]}
 
-    def audience(self, asked: Mapping[str, Any], reached: Collection[str]) -> Audience | None:
+    def audience(self, asked: Mapping[str, Any], reached: Collection[str]) -> Literal["audit", "caller"] | None:
         """An auditor of the request's project and of every reached project sees all; its user and principal see their
         part.
 

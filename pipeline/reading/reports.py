@@ -22,15 +22,14 @@ from ..config.opening import signer_of
 from ..config.settings import Settings
 from ..progress import counted
 from ..runs import Run, RunProblem, Runs, verify
-from ..runs.ids import RUN_ID, is_snapshot, run_named
+from ..runs.ids import RUN_ID, run_named
 from ..runs.log import LOG, RunLog
 from ..runs.parts import READABLE
 from ..views.harness_forms import event
 from ..views.text_table import csv_table
-from .access import audience_of, expect_reader, known_runs, open_run, unknown
-from .grants import grants_for, grants_or_none
+from .access import known_runs, opened, unknown
 from .present_rights import JUDGED_BY, items_within_rights
-from .snapshots import Readable, as_damage, readable
+from .snapshots import as_damage, readable
 
 
 def report_of(settings: Settings, run_id: str) -> str:
@@ -43,9 +42,8 @@ def report_of(settings: Settings, run_id: str) -> str:
     from ..views.report import TABLES_READ as COUNTED
     from ..views.report import run_report
 
-    run = open_run(settings, run_id)
-    expect_reader(settings, run)
-    mine = readable(settings, run)
+    mine = opened(settings, run_id)
+    run = mine.run
     tables = {table: run.table(table) for table in COUNTED}
     tables = {table: rows.filter(pc.is_in(rows["request_id"], mine.request_ids)) for table, rows in tables.items()}
     ids = set(mine.rows["snapshot_id"].to_pylist())
@@ -67,17 +65,16 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
         AccessError: it does not exist or belongs to another principal.
         StoreError: the run is damaged.
     """
-    run = open_run(settings, name)
-    if is_snapshot(name):
-        if audience_of(settings, run, name) != "audit":
-            return run, {}, {}
-        with as_damage(run.run_id):
-            took = run.timings_of(name)
-            rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in READABLE}
-        return run, rows, took.nodes if took else {}
-    expect_reader(settings, run)
+    seen = opened(settings, name)
+    run = seen.run
+    if not seen.whole:
+        return run, {}, {}
     with as_damage(run.run_id):
-        return (run, run.rows, run.node_seconds) if readable(settings, run).whole else (run, {}, {})
+        if seen.snapshot is None:
+            return run, run.rows, run.node_seconds
+        took = run.timings_of(name)
+        rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in READABLE}
+    return run, rows, took.nodes if took else {}
 
 
 def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -102,14 +99,13 @@ def actions_of(settings: Settings, run: Any, snapshots: Iterable[Mapping[str, An
     scope, counts and citations: rows with question, project and purpose. A request that was refused
     on arrival has no principal.
     """
-    grants = grants_or_none(settings)
-    seen = Readable.of(settings, run, grants)
+    seen = readable(settings, run)
     principal = _by_request(run, REQUESTS.name, "principal")
     columns = ["request_id", "mode", "search_paths", "lane_k", "max_items"]
     contracts = {row["request_id"]: row for row in run.stored("contracts").select(columns).to_pylist()}
     locators: dict[str, list[str]] = {}
     tables = {name: run.table(name, texts=True) for name in ("citations", *JUDGED_BY)}
-    tables = tables if seen.audit else items_within_rights(tables, grants_for(run, grants))
+    tables = tables if seen.audit else items_within_rights(tables, seen.grants)
     for row in tables["citations"].select(["request_id", "locator"]).to_pylist():
         locators.setdefault(row["request_id"], []).append(row["locator"] or "erased")
     found = []

@@ -1,13 +1,13 @@
 """Which snapshots of a run a principal may read, and how much of each.
 
-Reads: settings, an open run. Gives: `Readable`, `audited_projects`, and `as_damage`, under which stored rows are read.
+Reads: settings, an open run. Gives: `Readable`, and `as_damage`, under which stored rows are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...nodes.columns.keys import codes_of, distinct_rows, flat
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import SNAPSHOTS
 from ..config.settings import Settings
-from .grants import Viewer, grants_for, grants_or_none
+from .grants import Viewer, grants_or_none
 
 if TYPE_CHECKING:
     from ..runs import Run
@@ -43,14 +43,6 @@ def as_damage(run_id: str) -> Iterator[None]:
         raise StoreError(f"Expected a run as this version writes it, got {got}", at=run_id) from error
 
 
-def audited_projects(settings: Settings, run: Run) -> frozenset[str]:
-    """Projects whose snapshots the principal may see completely: those of its unexpired grants with `audit`.
-
-    The current grants file decides; if it is gone, the grants stored with the run.
-    """
-    return Viewer(settings.principal, grants_for(run, grants_or_none(settings))).audited
-
-
 @dataclass(frozen=True)
 class Readable:
     """The snapshots of a run that a principal may read: `rows` of `listing.whose`, and which of them it audits."""
@@ -59,11 +51,15 @@ class Readable:
     rows: pa.Table
     audited: NDArray[np.bool_]
     whole: bool
-    """Whether it audits every snapshot of the run: then its whole tables and their counts may be shown."""
+    """Whether it audits every snapshot that was looked at: of the run, whose whole tables and counts may then be shown."""
+    grants: pa.Table
+    """The grants that decided: the present ones; without a grants file those stored with the run."""
+    snapshot: str | None = None
+    """The snapshot, if one alone was looked at."""
 
     @classmethod
-    def of(cls, settings: Settings, run: Run, grants: pa.Table | None, snapshots: list[str] | None = None) -> Readable:
-        """Those of a run, or of some of its snapshots, under these grants, None without a grants file.
+    def of(cls, settings: Settings, run: Run, grants: pa.Table | None, snapshot: str | None = None) -> Readable:
+        """Those of a run, or one of them, under these grants, None without a grants file.
 
         Raises:
             StoreError: the run is damaged.
@@ -71,7 +67,8 @@ class Readable:
         from ..runs.listing import whose
 
         with as_damage(run.run_id):
-            viewer, rows = Viewer(settings.principal, grants_for(run, grants)), whose(run, snapshots)
+            held = run.stored("grants") if grants is None else grants
+            viewer, rows = Viewer(settings.principal, held), whose(run, None if snapshot is None else [snapshot])
             names = [rows[name] for name in ("project", "principal", "asked_by")]
             first, alike = distinct_rows(codes_of([*names, pc.binary_join(flat(rows["reached"]), "\n")]))
             audiences = [viewer.audience(one, one["reached"]) for one in rows.take(pa.array(first)).to_pylist()]
@@ -80,7 +77,7 @@ class Readable:
                 for test in (lambda audience: audience is not None, lambda audience: audience == "audit")
             )
             rows = rows.append_column("asker", pc.coalesce(rows["asked_by"], rows["principal"]))
-            return cls(run, rows.filter(pa.array(read)), audited[read], bool(audited.all()))
+            return cls(run, rows.filter(pa.array(read)), audited[read], bool(audited.all()), held, snapshot)
 
     @property
     def request_ids(self) -> pa.Array:
@@ -100,7 +97,7 @@ class Readable:
                 mask &= np.asarray(pc.fill_null(pc.equal(self.rows[column], value), False))
         kept = mask.nonzero()[0]
         kept = kept if last is None else kept[max(0, len(kept) - last) :]
-        return Readable(self.run, self.rows.take(pa.array(kept)), self.audited[kept], self.whole)
+        return replace(self, rows=self.rows.take(pa.array(kept)), audited=self.audited[kept])
 
     def listed(self) -> list[dict[str, Any]]:
         """Their rows, with question, project, purpose and `as_of` of their requests; for a row refused on arrival, the

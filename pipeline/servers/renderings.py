@@ -138,11 +138,11 @@ def rendered(settings: Settings, name: str, format_: str) -> Rendering:
 
 def shown(settings: Settings, snapshot_id: str) -> Shown:
     """A stored snapshot as far as the principal may see it; raises what `rendered` raises."""
-    run, found, audience = readable_replay(settings, snapshot_id)
-    with as_damage(run.run_id):
-        limit = max_age_days(run.stored("role_policies"), found.request.get("role"))
-        took = run.timings_of(snapshot_id) if audience == "audit" else None
-    return Shown(found, audience == "audit", limit, took)
+    seen, found = readable_replay(settings, snapshot_id)
+    with as_damage(seen.run.run_id):
+        limit = max_age_days(seen.run.stored("role_policies"), found.request.get("role"))
+        took = seen.run.timings_of(snapshot_id) if seen.audit else None
+    return Shown(found, seen.audit, limit, took)
 
 
 def answer_values(found: Retrieval | Replay) -> dict[str, Any]:

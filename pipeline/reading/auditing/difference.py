@@ -22,10 +22,9 @@ from ....nodes.score_terms import terms_of_plugins
 from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
 from ...runs.ids import is_snapshot
-from ..access import expect_reader, open_run, readable_replay
-from ..grants import grants_for, grants_or_none
+from ..access import opened, readable_replay
 from ..present_rights import JUDGED_BY, items_within_rights
-from ..snapshots import readable
+from ..snapshots import Readable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,44 +194,37 @@ def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
         InputError: one is a snapshot and the other a run.
         StoreError: a run is damaged.
     """
-    kinds = {is_snapshot(name) for name in (before, after)}
-    if len(kinds) > 1:
+    of_snapshots = is_snapshot(before)
+    if of_snapshots != is_snapshot(after):
         raise InputError(
             "Expected two snapshots or two runs, got one of each",
             at=f"{before}, {after}",
             hint="`log RUN` lists the snapshots of a run",
         )
-    of_snapshots = kinds.pop()
-    read = _read_snapshot if of_snapshots else _read_run
-    (first, audit_first), (second, audit_second) = (read(settings, name) for name in (before, after))
+    (first, audit_first), (second, audit_second) = (_read(settings, name) for name in (before, after))
     audit = audit_first and audit_second
     own, other, left, right = _paired(first, second, snapshots=of_snapshots)
     found = changes(Side(first, own, audit), Side(second, other, audit))
     return SnapshotsDiff(found.of_items, found.of_requests, before, after, left, right)
 
 
-def _read_snapshot(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]:
-    _, found, audience = readable_replay(settings, name)
-    return {table: found.tables[table] for table in COMPARED}, audience == "audit"
+def _read(settings: Settings, name: str) -> tuple[Mapping[str, pa.Table], bool]:
+    if not is_snapshot(name):
+        seen = opened(settings, name)
+        return compared_tables(seen), seen.audit
+    seen, found = readable_replay(settings, name)
+    return found.tables, seen.audit
 
 
-def _read_run(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]:
-    run = open_run(settings, name)
-    expect_reader(settings, run)
-    mine = readable(settings, run)
-    tables = compared_tables(run, None if mine.audit else grants_for(run, grants_or_none(settings)))
-    asked = mine.request_ids
-    return {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}, mine.audit
-
-
-def compared_tables(run: Any, grants: pa.Table | None, snapshot_id: str | None = None) -> dict[str, pa.Table]:
-    """The compared tables of a run or snapshot; under `grants`, without the rows that these do not admit now."""
-    tables = {table: run.table(table, texts=table == "citations", snapshot_id=snapshot_id) for table in COMPARED}
-    if grants is None:
-        return tables
-    judged = {table: run.table(table, texts=True, snapshot_id=snapshot_id) for table in JUDGED_BY}
-    left = items_within_rights(tables | judged, grants)
-    return {table: left[table] for table in COMPARED}
+def compared_tables(seen: Readable) -> dict[str, pa.Table]:
+    """The compared tables of what a principal may read: audited, or without the rows that present grants do not admit."""
+    judged = () if seen.audit else JUDGED_BY
+    tables = {
+        name: seen.run.table(name, texts=name in (*judged, "citations"), snapshot_id=seen.snapshot)
+        for name in dict.fromkeys([*COMPARED, *judged])
+    }
+    mine = {name: rows.filter(pc.is_in(rows["request_id"], seen.request_ids)) for name, rows in tables.items()}
+    return mine if seen.audit else items_within_rights(mine, seen.grants)
 
 
 def _paired(

@@ -41,7 +41,7 @@ from ...runs.log import Line, digests_named, of_kind
 from ...runs.parts import TEXTS, changed_texts, references
 from ...storage.chain import sealed
 from ...storage.signing import Signer
-from ..access import expect_auditor, open_run
+from ..access import opened
 
 MOST_LINES = 100_000
 """The most log lines in one file; a snapshot further from the head is exported with its own line alone."""
@@ -106,9 +106,8 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         StoreError: its run is damaged, or in no line of the log.
         VerificationError: stored data does not match its hashes.
     """
-    run = open_run(settings, snapshot_id)
     hint = "an export holds what was decided about every row; `show --as xray` has your part of it"
-    expect_auditor(settings, run, snapshot_id, hint=hint)
+    run = opened(settings, snapshot_id, auditors=hint).run
     found = replay(run, snapshot_id)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
     texts = run.beside(snapshot_id)["texts"]

@@ -22,9 +22,9 @@ from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...line.driver import Line
 from ...line.provenance import package_versions
-from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS, stored_tables
-from ..access import expect_auditor, open_run
+from ..access import opened
+from ..snapshots import Readable
 from .rerun import Recorded, line_of
 
 _NOT_COMPARED = {"contracts": ("contract_id",), "snapshots": ("contract_id", "snapshot_digest")}
@@ -85,13 +85,11 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
         ModelError: a model or tokenizer of the run cannot be loaded.
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
-    run = open_run(settings, name)
-    snapshot = name if is_snapshot(name) else None
     hint = "reproduction compares everything that was decided, which only auditors of the projects may read"
-    expect_auditor(settings, run, snapshot, hint=hint)
-    recorded = Recorded.of(run, snapshot)
+    seen = opened(settings, name, auditors=hint)
+    run, recorded = seen.run, Recorded.of(seen)
     line = line_of(settings, run, policies=load_policies(settings["policies"], settings["weights"]))
-    first = _compared(run, snapshot, recorded, line)
+    first = _compared(seen, recorded, line)
     problems = tuple(line.corpus.verify()) if first else ()
     return Reproduction(
         run.run_id, recorded.captures.num_rows, first is None, first, changed_since(run, line), problems
@@ -133,9 +131,9 @@ def _covered(table: Table) -> list[str]:
     return [name for name, column in table.columns.items() if column.digest and name not in left_out]
 
 
-def _compared(run: Any, snapshot: str | None, recorded: Recorded, line: Line) -> TableDifference | None:
+def _compared(seen: Readable, recorded: Recorded, line: Line) -> TableDifference | None:
     """The first difference over shards of the run's requests."""
-    stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in VIEWS}
+    stored = {table.name: seen.run.table(table.name, snapshot_id=seen.snapshot) for table in VIEWS}
     for tables in recorded.executed(line):
         ids, computed = flat(tables["snapshots"]["request_id"]), stored_tables(tables, VIEWS)
         mine = {name: table.filter(pc.is_in(table["request_id"], ids)) for name, table in stored.items()}

@@ -29,6 +29,7 @@ from ...line.provenance import provenance
 from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
 from ..access import pinned_corpus
+from ..snapshots import Readable
 
 POLICIES = ("purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules")
 """The policy tables that a run stores."""
@@ -45,33 +46,28 @@ class Recorded:
     captures: pa.Table
 
     @classmethod
-    def of(cls, run: Any, snapshot_id: str | None = None) -> Recorded:
-        """The requests of one snapshot, or of the whole run.
+    def of(cls, seen: Readable) -> Recorded:
+        """The requests of the snapshots that a principal may read.
 
         Raises:
             ErasedError: a text of a request was erased.
         """
-        requests, failures = (
-            run.table(name, texts=True, snapshot_id=snapshot_id).combine_chunks() for name in ("requests", "failures")
-        )
-        stored = run.table("requests", snapshot_id=snapshot_id)
+
+        def table(name: str, *, texts: bool = False) -> pa.Table:
+            found = seen.run.table(name, texts=texts, snapshot_id=seen.snapshot)
+            return found.filter(pc.is_in(found["request_id"], seen.request_ids)).combine_chunks()
+
+        requests, stored = table("requests", texts=True), table("requests")
         lost = [name for name in stored.column_names if requests[name].null_count > stored[name].null_count]
         if lost:
             raise ErasedError(
                 "Expected the texts of the request, got erased ones",
-                at=f"{snapshot_id or run.run_id}.{lost[0]}",
+                at=f"{seen.snapshot or seen.run.run_id}.{lost[0]}",
                 hint="`show` shows what is left of it",
             )
-        written = run.table("snapshots", snapshot_id=snapshot_id).select(CAPTURES.schema.names)
-        return cls(requests, failures, CAPTURES.build({name: written[name] for name in written.column_names}))
-
-    def only(self, request_ids: pa.Array) -> Recorded:
-        """The records of some requests."""
-        kept = [
-            table.filter(pc.is_in(table["request_id"], request_ids))
-            for table in (self.requests, self.failures, self.captures)
-        ]
-        return Recorded(*kept)
+        written = table("snapshots")
+        captures = CAPTURES.build({name: written[name] for name in CAPTURES.schema.names})
+        return cls(requests, table("failures", texts=True), captures)
 
     def executed(self, line: Line) -> Iterator[dict[str, pa.Table]]:
         """The tables of the line for these requests, a shard at a time; those refused on arrival come last."""

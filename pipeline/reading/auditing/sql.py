@@ -18,7 +18,7 @@ from ....nodes.errors import InputError, StoreError
 from ...config.settings import Settings
 from ...extras import package
 from ...runs.parts import DECLARED, READABLE
-from ..access import expect_auditor, open_run
+from ..access import opened
 from ..across_runs import read_each
 from ..snapshots import readable
 
@@ -151,20 +151,15 @@ def tables_of(settings: Settings, names: Sequence[str], runs: Sequence[str] = ()
     Raises:
         AccessError: the principal does not audit every snapshot of a named run.
     """
-    opened = [_audited(settings, name) for name in runs] if runs else _all_audited(settings)
-    return {name: pa.concat_tables([_with_run(run, name) for run in opened], promote_options="permissive")
-            for name in names if opened}  # fmt: skip
+    hint = "SQL sees whole tables; `show` and `diff` have what you may see of a snapshot"
+    audited = [opened(settings, name, auditors=hint).run for name in runs] if runs else _all_audited(settings)
+    return {name: pa.concat_tables([_with_run(run, name) for run in audited], promote_options="permissive")
+            for name in names if audited}  # fmt: skip
 
 
 def _with_run(run: Any, name: str) -> pa.Table:
     table = run.texts if name == "texts" else run.table(name, texts=bool(DECLARED[name].names(free_text=True)))
     return table.add_column(0, "run_id", pa.array([run.run_id] * table.num_rows, pa.string()))
-
-
-def _audited(settings: Settings, name: str) -> Any:
-    run = open_run(settings, name)
-    expect_auditor(settings, run, hint="SQL sees whole tables; `show` and `diff` have what you may see of a snapshot")
-    return run
 
 
 def _all_audited(settings: Settings) -> list[Any]:

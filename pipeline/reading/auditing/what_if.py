@@ -24,11 +24,9 @@ from ...line.driver import together
 from ...line.tokenizers import registered
 from ...requests.allowed_names import AllowedNames
 from ...requests.fields import GROUPS, column_of, columns_of, fields_of, is_plugin_weight
-from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS
-from ..access import audience_of, expect_reader, open_run
-from ..grants import grants_for, grants_or_none
-from ..snapshots import readable
+from ..access import opened
+from ..grants import grants_or_none
 from .difference import COMPARED, Changes, Side, compared_tables
 from .difference import changes as compare
 from .reproduce import changed_since
@@ -99,18 +97,12 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
     places, changes = fields_of(changes, at).places, changed_columns(changes, at)
-    run = open_run(settings, name)
+    seen = opened(settings, name)
+    run, audit = seen.run, seen.audit
     roles, tokenizers = run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"])
     known = AllowedNames({}, roles, tokenizers, run.plugin_terms)
     changes = known.expect(changes, lambda column: places.get(column, f"{at}.{column}"), at)
-    snapshot = name if is_snapshot(name) else None
-    if snapshot:
-        audit = audience_of(settings, run, snapshot) == "audit"
-        recorded = Recorded.of(run, snapshot)
-    else:
-        expect_reader(settings, run)
-        mine = readable(settings, run)
-        audit, recorded = mine.audit, Recorded.of(run).only(mine.request_ids)
+    recorded = Recorded.of(seen)
     if not recorded.requests.num_rows:
         raise InputError(
             "Expected a request that was answered, got one that was refused when it was asked",
@@ -118,7 +110,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
             hint="`show --as xray` has the reason; ask it again as it should be",
         )
     now = grants_or_none(settings)
-    shown, grants = (None, None) if audit else (grants_for(run, now), GRANTS.empty() if now is None else now)
+    grants = None if audit else GRANTS.empty() if now is None else now
     given = changes if audit else {**changes, "asked_at": datetime.now(UTC)}
     asked = recorded.changed(given)
     line = with_counters(line_of(settings, run, grants=grants), asked.requests)
@@ -129,6 +121,6 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     parts = list(asked.executed(line))
     tables = {table.name: together([part[table.name] for part in parts]) for table in VIEWS}
     pairs = {request: number for number, request in enumerate(asked.requests["request_id"].to_pylist())}
-    before = Side(compared_tables(run, shown, snapshot), pairs, audit)
+    before = Side(compared_tables(seen), pairs, audit)
     found = compare(before, Side({table: tables[table] for table in COMPARED}, pairs, audit))
     return WhatIf(found.of_items, found.of_requests, name, changes, tables)
