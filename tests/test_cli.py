@@ -141,6 +141,13 @@ def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, c
     assert {s["origin"] for s in found["settings"]} == {"default"}
 
 
+@pytest.mark.parametrize("command", ["doctor", "contract", "status"])
+def test_text_fits_eighty_columns(shop, capsys, command):
+    _, out, _ = run(command, "--project", "shop", capsys=capsys)
+    long = [line for line in out.splitlines() if len(line) > 80]
+    assert out and all(" " not in line.strip() for line in long)
+
+
 def test_doctor_counts_the_packages_of_the_extras_that_an_extra_stands_for(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     needed = ["numpy", 'absent-package>=1; extra == "sql"', 'scoped-retrieval[sql]; extra == "all"']

@@ -124,3 +124,5 @@ def test_a_denied_name_of_a_folder_denies_what_is_below_and_one_of_nothing_is_re
     code, out, _ = run("contract", "--project", "p", "--json", capsys=capsys)
     found = [one["message"].split()[0] for one in json.loads(out)["findings"] if one["at"].endswith("denied_paths")]
     assert (code, found) == (0, ["finance"])
+    code, _, err = run("ask", "old", "--set", "denied_paths=hr.md;payroll/", "--project", "p", capsys=capsys)
+    assert (code, "payroll/" in err, "hr.md matches" in err) == (0, True, False)

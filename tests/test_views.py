@@ -95,3 +95,11 @@ def test_a_table_is_folded_between_words_and_never_inside_one(monkeypatch: pytes
     name, words = "retr-snap-01k8n1ch68mm3njlvn-0001", "a question of several words"
     lines = text_table(["id", "question"], [[name, words]]).splitlines()
     assert any(name in line for line in lines) and max(map(len, lines)) < len(name) + len(words)
+
+
+def test_columns_that_do_not_fit_stand_below_the_others(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [["one", "x" * 20, f"{'y' * 30} and more"], ["two", "-", "short"]]
+    shown = text_table(["id", "place", "note"], rows).splitlines()
+    assert [line.strip() for line in shown if line.startswith("    ")] == ["note", f"{'y' * 30} and", "more", "short"]
+    assert max(map(len, shown)) <= 40

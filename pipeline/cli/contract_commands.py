@@ -41,7 +41,7 @@ def check(request: Subject = None, given: SetFlag = None) -> int:
     from ..indexing.following import defaults_in
 
     settings = settings_of("corpus", "runs")
-    resolver, fields = _resolver(settings), _fields(settings, request, given)
+    resolver, fields = resolver_here(settings), _fields(settings, request, given)
     if request is None:
         named = {**fields.given, **dict.fromkeys(fields.without)}
         fields = replace(fields, given={**defaults_in(settings, Path.cwd(), named), **fields.given})
@@ -65,7 +65,7 @@ def delegate(
 
     settings = settings_of("corpus", "runs")
     asked = _fields(settings, str(child) if child else None, given)
-    fields, above, below = delegated(_resolver(settings), _fields(settings, parent, None), asked)
+    fields, above, below = delegated(resolver_here(settings), _fields(settings, parent, None), asked)
     preset = plain_fields(fields)
     if out:
         write_file(out, json_document(preset).encode())
@@ -127,7 +127,7 @@ def difference_of_contracts(settings: Any, one: str, other: str) -> tuple[dict[s
     from ..contracts.scope import difference
     from ..reading.grants import audits
 
-    resolver = _resolver(settings)
+    resolver = resolver_here(settings)
     first, second = (resolver.scope(_fields(settings, subject, None)) for subject in (one, other))
     reached = {bound["project"] for scope in (first, second) for bound in scope.bounds}
     found = difference(first, second, ids=audits(settings, reached))
@@ -179,7 +179,7 @@ def _advised(row: dict[str, Any]) -> list[str]:
     return [f"  how close: {row['closeness']}"] if row["closeness"] else []
 
 
-def _resolver(settings: Any) -> Any:
+def resolver_here(settings: Any) -> Any:
     """The resolver of contracts for the principal of the settings, with the current folder as work tree."""
     from ..contracts.scope import resolver_of
     from ..requests.handoff import trees_around

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from ..config.settings import Settings
 from ..progress import counted
 from ..sources.readers import READERS
-from ..views.text_table import folded, plain_text, text_table
+from ..views.text_table import folded, plain_text
 from .options import FOLLOWS_NOTHING, pairs_of, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress
 
@@ -91,8 +92,8 @@ def status() -> None:
 
     settings = settings_of("corpus")
     found = corpus_facts(settings) | {"followed": followed(settings)}
-    following = "".join(map(_following, found["followed"])) or f"{FOLLOWS_NOTHING}\n"
-    emit(found, text=following + plain_text({name: found.get(name) for name in FACTS}))
+    following = "\n".join(map(folded, map(_following, found["followed"]))) or folded(FOLLOWS_NOTHING)
+    emit(found, text=f"{following}\n" + plain_text({name: found.get(name) for name in FACTS}))
     if found.get("encoded_rows", 1) < found.get("rows", 0):
         note("rows without a vector are found by words alone; `index` makes vectors, with the extra `semantic`")
 
@@ -106,9 +107,11 @@ def doctor() -> int:
         " ".join((f"{c['status']:<4}", f"{c['name']}:", c["found"], c["hint"] and f"({c['hint']})"))
         for c in found["checks"]
     ]
-    settings = [(s["name"], s["value"], s["origin"]) for s in found["settings"]]
-    text = "\n".join(map(folded, lines)) + "\n\n" + text_table(("setting", "value", "from"), settings)
-    emit(found, text=text)
+    lines.append("")
+    for s in found["settings"]:
+        value = "unset" if s["value"] is None else json.dumps(s["value"], ensure_ascii=False)
+        lines.append(f"{s['name']} = {value} ({s['origin']})")
+    emit(found, text="\n".join(map(folded, lines)))
     return EXIT["ok"] if found["healthy"] else EXIT["unreadable"]
 
 
@@ -135,7 +138,7 @@ def _following(row: dict[str, Any]) -> str:
     """A line about folders that a project follows."""
     written = f"{counted(row['written'], 'file')} changed since" if row["written"] else "files were removed since"
     state = "as it was read" if row["current"] else f"{written}; the next question or `index` reads what changed"
-    return f"{row['project']}: {', '.join(row['paths'])}: {state}\n"
+    return f"{row['project']}: {', '.join(row['paths'])}: {state}"
 
 
 def _path(name: str) -> Path:

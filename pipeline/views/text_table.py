@@ -14,13 +14,17 @@ from typing import Any
 
 from .printed import in_utc, to_json, visible
 
+_BELOW = {
+    "initial_indent": "    ", "subsequent_indent": "    ", "break_long_words": False, "break_on_hyphens": False,
+}  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters that a spreadsheet interprets as a formula."""
 
 
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> str:
     """The rows as text, as wide as the terminal, elsewhere 80 characters, newline at the end; absent values print as `-`,
-    times in UTC to the second. The widest cells are folded between words: an id stays whole, and a line may be longer.
+    times in UTC to the second. The widest cells are folded between words, and last columns that do not fit beside the
+    others stand below them: an id stays whole, and a line is longer only for one.
     """
     from rich.cells import cell_len, set_cell_size
 
@@ -28,15 +32,19 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
     columns, width = [visible(name) for name in columns], get_terminal_size().columns
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *body, strict=True)]
     words = [max(map(cell_len, " ".join(cells).split())) for cells in zip(columns, *body, strict=True)]
+    while len(words) > 1 and sum(words) + 2 * len(words) - 1 > width:
+        words.pop()
+    widths = widths[: len(words)]
     while sum(widths) + 2 * len(widths) - 1 > width and widths != words:
         widths[max(range(len(widths)), key=lambda at: (widths[at] > words[at], widths[at]))] -= 1
     lines = [visible(title), ""] if title else []
     for number, cells in enumerate([columns, *body]):
         parts = [
             [c] if cell_len(c) <= w else textwrap.wrap(c, w, break_on_hyphens=False)
-            for c, w in zip(cells, widths, strict=True)
+            for c, w in zip(cells, widths, strict=False)
         ]
         lines += [" " + "  ".join(map(set_cell_size, of, widths)).rstrip() for of in zip_longest(*parts, fillvalue="")]
+        lines += [line for cell in cells[len(widths) :] for line in textwrap.wrap(cell, width, **_BELOW)]
         lines += [" " + "\u2500" * (sum(widths) + 2 * len(widths) - 2)] if number == 0 else []
     return "\n".join([*lines, "", ""])
 
