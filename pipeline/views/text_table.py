@@ -24,7 +24,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> str:
     """The rows as text, as wide as the terminal, elsewhere 80 characters, newline at the end; absent values print as `-`,
     times in UTC to the second. The widest cells are folded between words, and last columns that do not fit beside the
-    others stand below them: an id stays whole, and a line is longer only for one.
+    others are printed below them: an id stays whole, and a line is longer only for one.
     """
     from rich.cells import cell_len, set_cell_size
 
