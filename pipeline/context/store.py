@@ -35,13 +35,14 @@ from ..config.settings import Settings
 from ..reading.grants import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
 from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
+from ..runs.parts import changed_texts
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out
 from ..storage.places import Place, place_of
 from .artifacts import Artifacts
 from .projection import Projection, Projections
 
-FORMAT = 5
+FORMAT = 6
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
 
@@ -97,9 +98,8 @@ class ContextStore:
         folder = self.path / record
         make_folders(folder)
         parts = {name: write_parquet(folder / f"{name}.parquet", stored[name], sync=True) for name in CONTEXT_TABLES}
-        parts["texts"] = write_parquet(
-            folder / "texts.parquet", pa.Table.from_arrays([text_sha256(known), known], schema=TEXTS), sync=True
-        )
+        texts = pa.Table.from_arrays([text_sha256(known), known], schema=TEXTS)
+        write_parquet(folder / "texts.parquet", texts, sync=True)
         turns = projections.tables["context_turns"]
         manifest = {
             "format": FORMAT,
@@ -176,16 +176,16 @@ class ContextStore:
 
     def _table(self, manifest: Mapping[str, Any], name: str) -> pa.Table:
         file = self.path / manifest["record"] / f"{name}.parquet"
-        allowed = [manifest["sha256"][name], manifest.get("erasing") if name == "texts" else None]
-        if sha256_of(file) not in allowed:
+        if sha256_of(file) != manifest["sha256"][name]:
             raise VerificationError(
                 f"Expected the part that was recorded, got another - at {manifest['record']}/{name}"
             )
-        schema = TEXTS if name == "texts" else CONTEXT_TABLES[name].stored_schema
-        return read_parquet(file, schema)
+        return read_parquet(file, CONTEXT_TABLES[name].stored_schema)
 
     def _replayed(self, manifest: Mapping[str, Any], input_id: str, *, whole: bool = True) -> Replayed:
-        texts = self._table(manifest, "texts")
+        texts = read_parquet(self.path / manifest["record"] / "texts.parquet", TEXTS)
+        if len(changed_texts(texts)):
+            raise VerificationError(f"Expected the texts that were recorded, got others - at {manifest['record']}")
         rows = {name: self._rows(manifest, name, input_id, texts) for name in CONTEXT_TABLES}
         found = Projection.of(rows, Artifacts())
         gone = tuple(row["source_id"] for row in found.decisions if row["place"] >= 0 and row["lines"] is None)

@@ -20,7 +20,7 @@ immutable: an erasure writes the texts of a shard again without some, and its li
 from __future__ import annotations
 
 from .erased_texts import RequestSelection
-from .erasing import RunsErased, erase_evidence, erase_texts
+from .erasing import RunsErased, erase_evidence
 from .live import LiveRun, PackedSnapshots, RunTakenError, packed
 from .parts import FORMAT, LineTimings
 from .replay import Replay, replay
@@ -44,7 +44,6 @@ __all__ = [
     "VerifyReport",
     "compact",
     "erase_evidence",
-    "erase_texts",
     "packed",
     "replay",
     "verify",

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import BusyError, InputError, ScopedRetrievalError
-from ..progress import counted
+from ...nodes.errors import BusyError, ScopedRetrievalError
 from ..storage.durable import sync_path
 from .erased_texts import NOBODY, READS, RequestSelection, gone_from
 from .files import read_parquet
@@ -117,32 +116,15 @@ def _erase_from(
         done.texts += len(gone.hashes)
         done.questions += gone.questions
         done.shared += gone.shared
-        if not dry_run:
-            with suppress(InputError):  # another erasure of the same texts came first
-                erase_texts(store, run_id, gone.hashes, reason=reason)
+        for shard, parts in () if dry_run else run.shards.items():
+            if "texts" in map(table_of, parts):
+                erase_texts(run, shard, gone.hashes, reason)
     done.lost |= gone.lost
 
 
-def erase_texts(store: Runs, run_id: str, sha256s: Collection[str], *, reason: str) -> int:
-    """Remove texts by hash from the parts of a run; returns how many of these hashes were removed.
-
-    Raises:
-        InputError: the run contains none of them.
-        StoreError: the run has interactive files with them; compact it first.
-    """
-    run, removed = store.open(run_id), set[str]()
-    wanted = pa.array(sorted({*sha256s}), pa.string())
-    for shard in [shard for shard, parts in run.shards.items() if "texts" in map(table_of, parts)]:
-        removed |= _without(run, shard, wanted, reason)
-    if not removed:
-        texts = counted(len(wanted), "hash", "hashes")
-        raise InputError(f"Expected texts of this run, got {texts} it does not hold - at {run.run_id}")
-    return len(removed)
-
-
-def _without(run: Run, shard: str, wanted: pa.Array, reason: str) -> set[str]:
-    """Remove texts from a shard; returns those that it had."""
-    store = run.store
+def erase_texts(run: Run, shard: str, sha256s: Collection[str], reason: str) -> None:
+    """Remove texts by hash from a shard, unless another erasure was first."""
+    store, wanted = run.store, pa.array(sorted(sha256s), pa.string())
     while True:
         lines = store.log.of(run.run_id)
         path = next(path for path in parts_of(lines)[0][shard] if table_of(path) == "texts")
@@ -150,7 +132,7 @@ def _without(run: Run, shard: str, wanted: pa.Array, reason: str) -> set[str]:
         hit = pc.is_in(texts["sha256"], value_set=wanted)
         found = {*texts["sha256"].filter(hit).to_pylist()}
         if not found:
-            return found
+            return
         body = {"run_id": run.run_id, "shard": shard, "texts": sorted(found), "reason": reason}
         left = texts.filter(pc.invert(hit))
         if store.commit_files(
@@ -160,7 +142,7 @@ def _without(run: Run, shard: str, wanted: pa.Array, reason: str) -> set[str]:
         ):
             (run.folder / path).unlink(missing_ok=True)
             sync_path((run.folder / path).parent)
-            return found
+            return
 
 
 @contextmanager

@@ -1,12 +1,12 @@
 """Erases texts of evidence from recorded model inputs, which are in `contexts` beside the runs.
 
-A record keeps the lines of each source by SHA-256, so the lines of an erased row are removed and the ledger stays. `context.store` reads
+A record keeps the lines of each source by SHA-256, which vouches for them: the lines of an erased row are removed, and ledger and
+manifest stay. `context.store` reads
 and writes records; this module has only what an erasure needs.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from ...nodes.context_tables import CONTEXT_DECISIONS
 from ...nodes.errors import StoreError
 from ..storage.durable import entries, exists, remove_leftovers, remove_tree
 from ..storage.places import Place
-from .files import parquet_bytes, read_json, read_parquet, write_bytes, write_json
+from .files import read_parquet, write_parquet
 
 CONTEXTS = "contexts"
 """The folder of records below a folder of runs."""
@@ -35,8 +35,7 @@ def records_in(contexts: Place) -> Iterator[Place]:
 def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
     """Remove the texts of rows of evidence from every record; returns the number of texts. Ledgers and digests stay.
 
-    A process killed at any step leaves readable records; repeating the erasure completes it. Incomplete records are
-    removed; their writers, if alive, fail, as their texts may be erased ones.
+    Repeating an interrupted erasure completes it. Incomplete records are removed; their writers, if alive, fail, as their texts may be erased ones.
 
     Raises:
         StoreError: a record cannot be read; the others were processed.
@@ -58,20 +57,11 @@ def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
 
 
 def _erase_from(folder: Place, wanted: pa.Array) -> int:
-    """Remove texts from one record. Its manifest names the new part before it exists, so that both parts are valid."""
+    """Remove texts from one record."""
     decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
     shown = decisions.filter(pc.is_in(decisions["evidence_id"], value_set=wanted))
-    if not shown.num_rows:
-        return 0
     texts = read_parquet(folder / "texts.parquet", TEXTS)
     left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=flat(shown["lines"]).drop_null())))
-    manifest = read_json(folder / "manifest.json")
     if left.num_rows < texts.num_rows:
-        data = parquet_bytes(left)
-        manifest["erasing"] = hashlib.sha256(data).hexdigest()
-        write_json(folder / "manifest.json", manifest, sync=True)
-        write_bytes(folder / "texts.parquet", data, sync=True)
-    if "erasing" in manifest:
-        manifest["sha256"]["texts"] = manifest.pop("erasing")
-        write_json(folder / "manifest.json", manifest, sync=True)
+        write_parquet(folder / "texts.parquet", left, sync=True)
     return texts.num_rows - left.num_rows
