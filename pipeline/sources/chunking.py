@@ -20,6 +20,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..redaction.masking import mask, masked_digest, secrets_in
@@ -29,7 +30,7 @@ from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Chunk, Lines, Outline, cut, tidy
 from .logs import outline_log
 from .markdown import outline_markdown, outline_rst
-from .parts import Part, parts_of
+from .parts import FORMATS, Part
 from .statements import levels_of_text
 
 
@@ -74,8 +75,8 @@ def read_document(path: str, text: str) -> Document:
     if not data.strip():
         return Document(None, (), masked_digest(""))
     kind = file_kind(path)
-    if (parts := parts_of(kind.splitter, path, text)) is not None:
-        return _of_parts(parts)
+    if kind.splitter in FORMATS:
+        return _of_parts(FORMATS[kind.splitter](path, text))
     secrets = secrets_in(data)
     lines = Lines(_covered(data, secrets))
     outline = _outline(lines, kind)
@@ -125,7 +126,7 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
 def _chunks(
     lines: Lines, outline: Outline, kind: FileKind, data: bytes, secrets: Sequence[Finding]
 ) -> list[DocumentChunk]:
-    names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
+    names = (outline.symbols, outline.calls, outline.links)
     statements = outline.statements or levels_of_text(lines)
     log = kind.splitter == "log"
     chunks = []
@@ -134,12 +135,12 @@ def _chunks(
         first, last = lines.line_at(start), lines.line_at(end - 1)
         text = _text(data, secrets, start, end)
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
-        symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
+        symbols, calls, links = ((), (), ()) if inside else (_names(each, first, last + 1) for each in names)
         whole = not (log or inside) and text.removesuffix("\n").count("\n") == last - first
         chunks.append(
             DocumentChunk(
                 chunk.section,
-                chunk.content_type or _content_type(lines, outline, kind, first, last + 1),
+                _content_type(lines, outline, kind, first, last + 1),
                 text,
                 first + 1,
                 last + 1,
@@ -174,13 +175,7 @@ def _content_type(lines: Lines, outline: Outline, kind: FileKind, start: int, en
     return max(sizes, key=lambda name: sizes[name])
 
 
-class _ByLine:
-    """Names by the line they are on, looked up by a range of lines; each name once, in order of first appearance."""
-
-    def __init__(self, found: Sequence[tuple[int, str]]) -> None:
-        self.found = found
-        self.at = [line for line, _ in found]
-
-    def between(self, start: int, end: int) -> tuple[str, ...]:
-        low, high = bisect_left(self.at, start), bisect_left(self.at, end)
-        return tuple(dict.fromkeys(name for _, name in self.found[low:high]))
+def _names(found: Sequence[tuple[int, str]], start: int, end: int) -> tuple[str, ...]:
+    """The names on lines [start, end), each once, in order of first appearance."""
+    low, high = (bisect_left(found, line, key=itemgetter(0)) for line in (start, end))
+    return tuple(dict.fromkeys(name for _, name in found[low:high]))

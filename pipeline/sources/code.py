@@ -44,25 +44,9 @@ _PLAIN_DEFINITION = re.compile(
     r"\s+(?:\([^()]*\)\s*)?([A-Za-z_][\w$]*)"
 )
 _PLAIN_CALL = re.compile(r"\b([A-Za-z_]\w*)\s?\(")
-_KEYWORDS = frozenset(
-    [
-        "if",
-        "for",
-        "while",
-        "switch",
-        "return",
-        "catch",
-        "sizeof",
-        "fn",
-        "def",
-        "and",
-        "or",
-        "not",
-        "in",
-        "elif",
-        "match",
-    ]
-)
+_KEYWORDS = frozenset([
+    "if", "for", "while", "switch", "return", "catch", "sizeof", "fn", "def", "and", "or", "not", "in", "elif", "match",
+])  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -295,7 +279,7 @@ class _Layout:
 
     def _add(self, start: int, end: int, section: str | None, parent: str | None, loose: bool = False) -> None:
         if start < end:
-            self.chunks.append(Chunk(start, end, section, "code", parent=parent, loose=loose))
+            self.chunks.append(Chunk(start, end, section, parent=parent, loose=loose))
 
     def _with_comments(self, start: int, floor: int) -> int:
         while start > floor and _COMMENT.match(self.lines.raw[start - 1]):

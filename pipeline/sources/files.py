@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from ...nodes.tables import IMPORT_ROWS
 from .file_kinds import FileKind
-from .parts import PAGE_BREAK, has_parts
+from .parts import FORMATS, PAGE_BREAK
 
 _GENERATED = re.compile(
     rb"@generated\b|code generated (?:by|from)\b|(?:automatically|auto-?) ?generated\b.{0,200}?do not (?:edit|modify)"
@@ -44,7 +44,7 @@ MAX_LONG_BYTES = 32_000_000
 
 def limit(kind: FileKind) -> int:
     """The maximum size in bytes of a file of this kind."""
-    return MAX_LONG_BYTES if kind.evidence_kind == "test-log" or has_parts(kind.splitter) else MAX_FILE_BYTES
+    return MAX_LONG_BYTES if kind.evidence_kind == "test-log" or kind.splitter in FORMATS else MAX_FILE_BYTES
 
 
 def readable(kind: FileKind, data: bytes) -> tuple[str | None, str]:

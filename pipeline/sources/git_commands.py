@@ -123,10 +123,8 @@ class Git:
         with suppress(OSError, ValueError):
             if own.is_relative_to(common / "worktrees"):
                 return Path(os.fsdecode((own / "gitdir").read_bytes().strip())).resolve() == folder / ".git"
-        given, self._options = (
-            self._options,
-            ["-C", "/", f"--git-dir={own}"],
-        )  # its work tree is then that of `core.worktree`
+        # its work tree is then that of `core.worktree`
+        given, self._options = self._options, ["-C", "/", f"--git-dir={own}"]
         named = self.run("rev-parse", "--show-toplevel")
         self._options = given
         return own == common and Path(os.fsdecode(named.rstrip(b"\n"))).resolve() == folder

@@ -88,7 +88,6 @@ class Chunk:
     start: int
     end: int
     section: str | None = None
-    content_type: str | None = None
     breaks: Collection[int] = ()
     whole: Collection[int] = ()
     parent: str | None = None

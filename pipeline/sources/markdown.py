@@ -131,7 +131,7 @@ def _by_heading(
     chunks = []
     first = headings[0][0] if headings else lines.count
     if first > body:
-        chunks.append(Chunk(body, first, None, None, breaks, whole))
+        chunks.append(Chunk(body, first, None, breaks, whole))
     path: list[tuple[int, str]] = []
     pending: int | None = None
     for number, (start, content, level, text) in enumerate(headings):
@@ -142,7 +142,7 @@ def _by_heading(
             pending = start if pending is None else pending
             continue
         section = " > ".join(part for _, part in path if part)[:SECTION_CHARACTERS].rstrip()
-        chunks.append(Chunk(start if pending is None else pending, end, section or None, None, breaks, whole))
+        chunks.append(Chunk(start if pending is None else pending, end, section or None, breaks, whole))
         pending = None
     title = next((text for _, _, level, text in headings if level == 1 and text), None)
     return Outline(chunks, title=title[:SECTION_CHARACTERS] if title else None)

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from ...nodes.errors import EngineError, InputError
 from .files import MAX_FILE_BYTES
-from .jsonl import is_unicode
 from .record_rows import Row, record_table, rows_of_text
 from .report import SourceReport
 
@@ -52,24 +51,19 @@ def read_mcp(server: str, *, project: str, report: SourceReport, **_: Any) -> It
         raise EngineError("Expected mcp, got no such package - at the extra serve", hint=hint)
     import anyio
 
-    source, rows = f"mcp-resource:{name}", list[Row]()
+    source = f"mcp-resource:{name}"
     if source in report.complete_sources:
         raise InputError.described("each name once", f"{name} twice", "--add mcp")
+    base = {"source_id": source, "origin_class": "mcp-resource", "owner_project": project, "authority": 0,
+            "declared_standing": "untrusted", "declared_safety": "requires-review"}  # fmt: skip
     try:
-        found = anyio.run(_texts, at.strip(), report)
+        rows = anyio.run(_rows, at.strip(), base, report)
     except Exception as error:  # a server, its transport and the client may raise anything
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         raise InputError.described(
             "an MCP server that lists its resources", type(error).__name__, f"--add mcp={name}"
         ) from error
-    base = {"source_id": source, "origin_class": "mcp-resource", "owner_project": project, "authority": 0,
-            "declared_standing": "untrusted", "declared_safety": "requires-review"}  # fmt: skip
-    for resource, mime, text in found:
-        uri = str(resource.uri)
-        path = _path(uri)
-        kind = f"{path}{_SUFFIXES.get((mime or '').split(';')[0].strip(), '')}"
-        rows += rows_of_text(text, kind, {**base, "path": path, "uri": uri, "title": resource.title or resource.name})
     report.read += len(rows)
     if rows:
         yield record_table(rows)
@@ -77,8 +71,8 @@ def read_mcp(server: str, *, project: str, report: SourceReport, **_: Any) -> It
         report.complete_sources.add(source)
 
 
-async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | None, str]]:
-    """The text resources of all pages, with their types; those after the first `MOST` count as not readable, so no row of the
+async def _rows(server: str, base: Row, report: SourceReport) -> list[Row]:
+    """The rows of the text resources of all pages; those after the first `MOST` count as not readable, so no row of the
     source ends.
     """
     from mcp import Client, StdioServerParameters
@@ -86,34 +80,30 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
 
     command = [] if re.match(r"https?://", server) else shlex.split(server)
     target: Any = StdioServerParameters(command=command[0], args=command[1:]) if command else server
-    listed, found, page, cursor = list[Any](), list[tuple[Any, str | None, str]](), None, None
+    listed, rows, page, cursor = list[Any](), list[Row](), None, None
     async with Client(target, read_timeout_seconds=SECONDS) as client:
         while page is None or (cursor is not None and len(listed) < MOST):
             page = await client.list_resources(cursor=cursor)
             listed, cursor = listed + page.resources, page.next_cursor
         if cursor is not None or len(listed) > MOST:
             report.skip(_UNREAD, at=f"resources after the first {MOST:,}")
-        for resource in listed[:MOST]:
+        for resource in sorted(listed[:MOST], key=lambda one: str(one.uri)):
             uri = str(resource.uri)
-            if not is_unicode(uri):
-                report.skip("path not utf-8", at=ascii(uri))
-                continue
             try:
                 contents = (await client.read_resource(uri)).contents
             except MCPError:
                 report.skip(_UNREAD, at=uri)
                 continue
+            row = base | {"path": _path(uri), "uri": uri, "title": resource.title or resource.name}
             for one in contents:
-                text = getattr(one, "text", None)
+                text, mime = getattr(one, "text", None), one.mime_type or resource.mime_type or ""
                 if text is None:
                     report.skip("MCP resource that is not text", at=uri)
-                elif not is_unicode(text):
-                    report.skip("MCP resource with an unpaired surrogate", at=uri)
                 elif len(text.encode()) > MAX_FILE_BYTES:
                     report.skip(f"larger than {MAX_FILE_BYTES:,} bytes", at=uri)
                 else:
-                    found.append((resource, one.mime_type or resource.mime_type, text))
-    return sorted(found, key=lambda one: str(one[0].uri))
+                    rows += rows_of_text(text, row["path"] + _SUFFIXES.get(mime.split(";")[0].strip(), ""), row)
+    return rows
 
 
 def _path(uri: str) -> str:

@@ -1,6 +1,6 @@
 """Files that hold several texts, or one in markup: the cells of a notebook, the pages of a PDF, the text of a web page.
 
-Gives: `parts_of(path, text)`, the `Part`s of a file, each read as a file of its own kind; None for a plain text.
+Gives: `FORMATS`, by splitter what makes `Part`s of the path and text of a file, each read as a file of its own kind.
 
 Note: the lines of a web page are those of the file; cells and pages, which citations name, count theirs one after the other.
 """
@@ -28,17 +28,6 @@ class Part:
     path: str
     section: str | None = None
     lines: Sequence[int] = ()
-
-
-def parts_of(splitter: str, path: str, text: str) -> list[Part] | None:
-    """The parts of a file by its splitter; None if it is one plain text."""
-    read = _FORMATS.get(splitter)
-    return None if read is None else read(path, text)
-
-
-def has_parts(splitter: str) -> bool:
-    """Whether files of this splitter are read by their parts."""
-    return splitter in _FORMATS
 
 
 def _cells(path: str, text: str) -> list[Part]:
@@ -123,9 +112,10 @@ def _web_page(path: str, text: str) -> list[Part]:
     return [Part("".join(f"{line}\n" for _, line in found), f"{path}.md", None, [number for number, _ in found])]
 
 
-_FORMATS: dict[str, Callable[[str, str], list[Part]]] = {
+FORMATS: dict[str, Callable[[str, str], list[Part]]] = {
     "notebook": _cells,
     "pages": _pages,
     "document": _document,
     "html": _web_page,
 }
+"""The files of every other splitter are one plain text."""

@@ -27,7 +27,7 @@ from .file_kinds import file_kind
 from .files import readable, table_of
 from .headers import Header, read_header
 from .jsonl import Record, read_lines
-from .parts import has_parts
+from .parts import FORMATS
 from .report import PLACE, SourceReport
 from .selection import file_at, walk
 
@@ -164,7 +164,7 @@ def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: boo
     bytes of its own; else those in `row` are kept.
     """
     row = {**row, "version": row.get("version") or masked_digest(text)}
-    if len(text) <= ROW_CHARACTERS and not has_parts(file_kind(name).splitter):
+    if len(text) <= ROW_CHARACTERS and file_kind(name).splitter not in FORMATS:
         lines = (1, text.rstrip("\n").count("\n") + 1, 0, len(text.encode()))
         yield {**row, **(dict(zip(_LINES, lines, strict=True)) if own_lines else {}), "text": text}
         return
