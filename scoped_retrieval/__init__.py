@@ -71,14 +71,12 @@ def index(folder: str | Path = ".", *, project: str | None = None, history: bool
         InputError: there is nothing to read.
         StoreError: the corpus cannot be written, or came with the folder and was not adopted.
     """
-    from .pipeline.indexing.following import IndexRequest, of_folder, remember
-    from .pipeline.indexing.importing import index_into
+    from .pipeline.indexing.following import IndexRequest, of_folder
+    from .pipeline.indexing.freshness import index_followed
 
     request = IndexRequest(paths=(Path(folder),), history=history, workers=1)
     settings = of_folder(_settings(folder, project=project), Path(folder))
-    report = index_into(settings, request)
-    remember(settings, request, report)
-    return report
+    return index_followed(settings, request)
 
 
 def _settings(folder: str | Path, **given: Any) -> Settings:

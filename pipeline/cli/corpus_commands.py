@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from ..config.settings import Settings
-from ..progress import counted
 from ..sources.readers import READERS
 from ..views.text_table import folded, plain_text
 from .options import FOLLOWS_NOTHING, pairs_of, settings_of
@@ -53,8 +52,8 @@ def index(
     settings, added = settings_of("corpus"), pairs_of(add, "--add")
     before = _current(settings)
     try:
-        from ..indexing.following import IndexRequest, of_folder, remember
-        from ..indexing.importing import index_into
+        from ..indexing.following import IndexRequest, of_folder
+        from ..indexing.freshness import index_followed
         from ..progress import quiet
         from ..sources.selection import Selection
 
@@ -69,8 +68,9 @@ def index(
         )
         bars = shows_progress(settings["progress"])
         settings = of_folder(settings, (*request.paths, Path.cwd())[0])
-        report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
-        remember(settings, request, report)
+        report = index_followed(
+            settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet
+        )
     except KeyboardInterrupt:
         state = "the corpus is unchanged" if _current(settings) == before else "the corpus has a new generation"
         if _current(settings) is None:
@@ -136,8 +136,7 @@ def demo(
 
 def _following(row: dict[str, Any]) -> str:
     """A line about folders that a project follows."""
-    written = f"{counted(row['written'], 'file')} changed since" if row["written"] else "files were removed since"
-    state = "as it was read" if row["current"] else f"{written}; the next question or `index` reads what changed"
+    state = "as it was read" if row["current"] else "files changed since; the next question or `index` reads them"
     return f"{row['project']}: {', '.join(row['paths'])}: {state}"
 
 

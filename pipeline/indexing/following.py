@@ -13,7 +13,7 @@ import glob
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -35,7 +35,7 @@ from ..storage.places import user_folder
 from .report import IndexReport
 
 _RACY = 100_000_000
-"""Nanoseconds: a file that was written so recently may be written again at the same time of its clock."""
+"""Nanoseconds: a moment."""
 
 
 @dataclass(frozen=True)
@@ -75,23 +75,25 @@ def of_folder(settings: Settings, folder: Path) -> Settings:
 class Seen:
     """What an import found."""
 
-    files: str | None
-    """The `state_of` of its files before it read them, if it is known."""
-    head: str | None
+    files: str
+    """A digest of the names, sizes and times of its files and of their commit, before it read them."""
+    settled: bool
+    """Whether none of them had been written a moment before, and so may be written again at the same time of its clock."""
+    head: str | None = None
     """The `head_of` the corpus after it."""
-    uncommitted: bool
+    uncommitted: bool = False
     """Whether files of its histories differ from what is committed."""
 
 
-def remember(settings: Settings, request: IndexRequest, report: IndexReport, files: str | None = None) -> None:
-    """Follow the work trees of an import from now on, read as they were in it; other inputs are read once. `files`: the
-    `state_of` of its files before it read them, if it is known.
+def remember(settings: Settings, request: IndexRequest, before: Seen, report: IndexReport) -> None:
+    """Follow the work trees of an import from now on, read as they were in it; other inputs are read once. `before`: its
+    files before it read them.
     """
     file = file_of(settings)
     if file is None or not request.paths or request.read:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
-    seen = Seen(files, head_of(settings), bool(report.rows.get("uncommitted")))
+    seen = replace(before, head=head_of(settings), uncommitted=bool(report.rows.get("uncommitted")))
     with suppress(OSError):
         make_folders(file.parent)
         with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
@@ -131,27 +133,19 @@ def expect_names(settings: Settings, request: IndexRequest) -> None:
 
 
 def followed(settings: Settings) -> list[dict[str, Any]]:
-    """What the corpus follows: project, folders, whether they are as they were read, and how many files were written since.
+    """What the corpus follows: project, folders, and whether they are as they were read.
 
     Raises:
         InputError: the files cannot be listed.
     """
-    file, found = file_of(settings), []
-    for project, request, seen in imports(settings):
-        assert file is not None  # it names what is followed
-        read = file.stat().st_mtime_ns
-        written = sum(max(of.st_mtime_ns, of.st_ctime_ns) > read for _, of in _files(request))
-        changed = written or (seen.files is not None and state_of(request) != seen.files)
-        paths = [str(path) for path in request.paths]
-        found.append(
-            {
-                "project": project,
-                "paths": paths,
-                "current": not changed,
-                "written": written,
-            }
-        )
-    return found
+    return [
+        {
+            "project": project,
+            "paths": [str(path) for path in request.paths],
+            "current": seen_in(request).files == seen.files,
+        }
+        for project, request, seen in imports(settings)
+    ]
 
 
 def uncommitted(settings: Settings, shown: str | None) -> list[Path]:
@@ -199,34 +193,24 @@ def _other_trees(read: Sequence[tuple[Path, IndexRequest]], folder: Path) -> lis
     return sorted({glob.escape(source) for source, git in found if git.root != here and git.repository in own})
 
 
-def state_of(request: IndexRequest) -> str | None:
-    """A digest of the names, sizes and times of the files that an import reads, and of their commit; None if one of them
-    was written a moment ago.
-
-    Raises:
-        InputError: the files cannot be listed.
-    """
-    digest, now = hashlib.sha256(str(request).encode()), time.time_ns()
-    for root in request.paths if request.history else ():
-        digest.update(str(Git(root).branch()).encode())
-    for name, of in _files(request):
-        if max(of.st_mtime_ns, of.st_ctime_ns) > now - _RACY:
-            return None
-        digest.update(b"%b %d %d %d\0" % (name, of.st_size, of.st_mtime_ns, of.st_ctime_ns))
-    return digest.hexdigest()
-
-
-def _files(request: IndexRequest) -> Iterator[tuple[bytes, os.stat_result]]:
-    """The files that an import reads.
+def seen_in(request: IndexRequest) -> Seen:
+    """The files that an import reads, as they are now.
 
     Raises:
         InputError: they cannot be listed.
     """
-    for root in request.paths:
-        below = request.selection.files(root, SourceReport()) if root.is_dir() else None
-        for name in [os.fsencode(root)] if below is None else [b"%b/%b" % (os.fsencode(root), each) for each in below]:
+    now, settled = time.time_ns(), True
+    digest = hashlib.sha256(str((request.history, request.selection)).encode())
+    for root in (path.resolve() for path in request.paths):
+        if request.history:
+            digest.update(str(Git(root).branch()).encode())
+        for below in request.selection.files(root, SourceReport()) if root.is_dir() else [b""]:
+            name = b"%b/%b" % (os.fsencode(root), below) if below else os.fsencode(root)
             with suppress(FileNotFoundError):
-                yield name, os.lstat(name)
+                of = os.lstat(name)
+                settled &= max(of.st_mtime_ns, of.st_ctime_ns) <= now - _RACY
+                digest.update(b"%b %d %d %d\0" % (name, of.st_size, of.st_mtime_ns, of.st_ctime_ns))
+    return Seen(digest.hexdigest(), settled)
 
 
 def file_of(settings: Settings) -> Path | None:

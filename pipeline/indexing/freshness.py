@@ -15,7 +15,7 @@ from ...nodes.errors import InputError, StoreError
 from ..config.opening import head_of
 from ..config.settings import Settings, SettingValue
 from ..progress import Say, counted
-from .following import IndexRequest, file_of, imports, of_folder, remember, state_of
+from .following import IndexRequest, file_of, imports, of_folder, remember, seen_in
 from .report import IndexReport
 
 
@@ -32,30 +32,30 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
         settings = of_folder(settings, folder)
         request = IndexRequest(paths=(folder,), semantic=False)
         say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
-        report = _index(settings, request, progress=progress)
+        report = index_followed(settings, request, progress=progress)
         rows = sum(report.rows.values())
         say(f"read {counted(rows, 'row')} in {report.seconds:.1f} s" if rows else report.text().rstrip())
-        remember(settings, request, report)
         return settings
     for project, request, seen in list(imports(settings)):
         if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
             continue
         own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
         try:
-            files = state_of(request)
-            if files and (seen.files, seen.head) == (files, head_of(settings)):
-                continue
-            report = _index(own, replace(request, semantic=False), progress=progress, grant=False)
-            remember(own, request, report, files)
+            if not seen.settled or (seen.files, seen.head) != (seen_in(request).files, head_of(settings)):
+                index_followed(own, request, semantic=False, progress=progress, grant=False)
         except (InputError, StoreError) as error:
             say(f"warning: the answer may be older than the files of {project}: {error.message}")
     return settings
 
 
-def _index(settings: Settings, request: IndexRequest, **how: Any) -> IndexReport:
+def index_followed(settings: Settings, request: IndexRequest, *, semantic: bool = True, **how: Any) -> IndexReport:
+    """`index_into` of a request, whose files are followed from now on; without `semantic`, no vectors are made this time."""
     from .importing import index_into  # parsers and readers: a question needs none where nothing changed
 
-    return index_into(settings, request, **how)
+    before = seen_in(request)
+    report = index_into(settings, replace(request, semantic=request.semantic and semantic), **how)
+    remember(settings, request, before, report)
+    return report
 
 
 def makes_corpus(settings: Settings) -> bool:
