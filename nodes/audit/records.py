@@ -194,7 +194,7 @@ def recorded(record: Record, *tables: pa.Table, rows: Mapping[str, Rows] | None 
             expected = {"full": "one row for each", "some": "at most one row for each", "many": "rows"}[member.kind]
             raise VerificationError(f"Expected {expected} of {count} rows of {record.name}, got others", at=name)
         declared = member.table.columns
-        stored = member.columns | {own: f"{name}.{own}" for own in table.column_names if own not in declared}
+        stored = {**member.columns} | {own: f"{name}.{own}" for own in table.column_names if own not in declared}
         new = {own: column for own, column in stored.items() if column not in found}
         table = table.select([*new])
         if at is not None and not many and len(at) < count:
