@@ -28,6 +28,7 @@ from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import constants, flags_at, flat, flattened, gathered, gathered_columns, integers, order_by
 from .frames import micros
+from .recall.recall_entries import LexicalRecall
 from .tables import (
     TRIMMED,
     TRIMS,
@@ -35,7 +36,6 @@ from .tables import (
     Contracts,
     Evidence,
     FactChecks,
-    MatchTerms,
     Packs,
     Pool,
     Ranked,
@@ -59,7 +59,7 @@ def trims(
     pool: Pool,
     contracts: Contracts,
     evidence: Evidence,
-    match_terms: MatchTerms,
+    lexical_recall: LexicalRecall,
     anchors: Anchors,
     counters: Counters,
 ) -> Trims:
@@ -75,7 +75,7 @@ def trims(
     why, notes = reasons(kept, ranked), _notes(kept, fact_checks)
     items = [*_wanted(kept, rows, texts, evidence, notes, why, happened)]
     edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
-    asked, ids = asked_by(match_terms, anchors), contracts["request_id"].to_pylist()
+    asked, ids = asked_by(lexical_recall.words, anchors), contracts["request_id"].to_pylist()
     budgets = zip(*(contracts[name].to_pylist() for name in Budget._fields), strict=True)
     requests = [
         Fitting(items[first:stop], Budget(*budget), look, asked[request])

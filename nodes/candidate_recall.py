@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from .columns.keys import (
     constants,
-    first_of_runs,
     floats,
     gathered,
     gathered_columns,
@@ -47,14 +46,12 @@ from .tables import (
     CANDIDATES,
     HITS,
     LANE_HITS,
-    MATCH_TERMS,
     Admissible,
     Candidates,
     Contracts,
     Evidence,
     Hits,
     LaneHits,
-    MatchTerms,
     Placements,
     QueryTerms,
     QueryVectors,
@@ -90,25 +87,11 @@ def lexical_recall(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postin
     """The rows with the best BM25, by sub-query and rank, and the weight of each term; df, N and avgdl are those of A(r)."""
     if "lexical" not in lanes:
         return NO_LEXICAL
-    found = recall_terms(recall_tables, postings, "lexical", bm25)
-    return LexicalRecall(hit_table(recall_tables, "lexical", found.found), found.weights)
-
-
-def match_terms(recall_tables: RecallTables, lexical_recall: LexicalRecall) -> MatchTerms:
-    """The search terms of each request, by request and term; the weight is the greatest among its sub-queries."""
-    weights = lexical_recall.weights
-    request = recall_tables.sub_request[weights.sub]
-    order = order_by(request, weights.key, -weights.weight)
-    order = order[first_of_runs(request[order], weights.key[order])]
-    keys = pa.array(weights.keys, pa.string())
-    terms = pc.utf8_slice_codeunits(keys, len(posting_keys("text", [""])[0])).take(pa.array(weights.key[order]))
-    return MATCH_TERMS.build(
-        {
-            "request_id": gathered(recall_tables.contracts["request_id"], request[order]),
-            "term": terms,
-            "weight": weights.weight[order],
-        }
-    ).sort_by([(name, "ascending") for name in MATCH_TERMS.order])
+    found, weights = recall_terms(recall_tables, postings, "lexical", bm25)
+    of_sub, prefix = recall_tables.sub_queries["request_id"].to_pylist(), len(posting_keys("text", [""])[0])
+    ascending = sorted(zip(weights.weight.tolist(), weights.sub.tolist(), weights.key.tolist(), strict=True))
+    words = {(of_sub[sub], weights.keys[key][prefix:]): weight for weight, sub, key in ascending}
+    return LexicalRecall(hit_table(recall_tables, "lexical", found), weights, words)
 
 
 def exact_hits(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> LaneHits:

@@ -18,7 +18,7 @@ competing claims look alike; they stay together at the place of the best of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import accumulate, compress, pairwise
 from typing import Any, NamedTuple
@@ -48,8 +48,9 @@ from .columns.keys import (
 )
 from .columns.ragged import starts_of
 from .frames import posting_keys
+from .recall.recall_entries import LexicalRecall
 from .reranking.role_terms import reading_order
-from .tables import PACKS, Contracts, Evidence, MatchTerms, Packs, Pool, Ranked, RolePolicies
+from .tables import PACKS, Contracts, Evidence, Packs, Pool, Ranked, RolePolicies
 from .text.index_keys import id_keys
 from .text.references import named_records
 from .text.same_texts import alike, numbers_of
@@ -90,7 +91,7 @@ def packs(
     contracts: Contracts,
     evidence: Evidence,
     role_policies: RolePolicies,
-    match_terms: MatchTerms,
+    lexical_recall: LexicalRecall,
 ) -> Packs:
     """Every ranked row once, by request and position: dropped rows first (position 0, by rank), then the items.
 
@@ -115,7 +116,7 @@ def packs(
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    adds = _adding(row, owner, evidence["text"], match_terms, contracts["request_id"])
+    adds = _adding(row, owner, evidence["text"], lexical_recall.words, contracts["request_id"])
     runs = _runs(packing.kept & ~disputed, source, rows, standing, limit, adds)
     packing.drop_repeats(runs, "merged", among=runs >= 0)
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
@@ -367,16 +368,16 @@ def _runs(
 
 
 def _adding(
-    row: Int, owner: Int, texts: pa.ChunkedArray, terms: pa.Table, requests: pa.ChunkedArray
+    row: Int, owner: Int, texts: pa.ChunkedArray, words: Mapping[tuple[str, str], float], requests: pa.ChunkedArray
 ) -> Callable[[int, int], bool]:
     """A function that tells whether a row contains a word of its request that its lead lacks; nothing is read before it is
     needed.
     """
-    asked, ids = asked_by(terms), requests.to_pylist()
+    asked, ids = asked_by(words), requests.to_pylist()
 
     def said(at: int) -> Iterator[Any]:
-        words = asked[ids[owner[at]]]
-        return words.words_in(texts[int(row[at])].as_py().encode()) if words.words else iter(())
+        own = asked[ids[owner[at]]]
+        return own.words_in(texts[int(row[at])].as_py().encode()) if own.words else iter(())
 
     @cache
     def of_lead(at: int) -> set[Any]:

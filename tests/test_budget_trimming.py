@@ -57,7 +57,7 @@ ITEMS = st.lists(
 )
 SHAPES = st.sampled_from(["context-block", "citation-pack", "model-brief"])
 DETAILS = st.sampled_from(["full", "outline", "auto"])
-ASKED = [{"request_id": "r1", "term": term, "weight": 2.0} for term in ("alpha", "pars", "你好")]
+ASKED = {("r1", term): 2.0 for term in ("alpha", "pars", "你好")}
 BY_WORD = Counters(
     {
         "words": EncodedCounter("words", lambda texts: (len(text.split()) + len(text) // 9 for text in texts)),
@@ -78,7 +78,7 @@ def test_no_limit_is_ever_exceeded(
 ) -> None:
     limits = {"max_tokens": tokens, "max_chars": chars, "max_chunk_tokens": chunk, "max_items": items}
     contract = limits | {"output_shape": shape, "detail": detail}
-    made = line(rows, requests={"r1": contract}, match_terms=ASKED).run()
+    made = line(rows, requests={"r1": contract}, words=ASKED).run()
     block = made["blocks"].to_pylist()[0]
     assert block["tokens"] == counted(block["text"]) <= tokens
     assert block["chars"] == len(block["text"]) <= chars
@@ -159,7 +159,7 @@ def test_the_range_that_trimming_kept_is_shown(
     rows: list[dict[str, Any]], detail: str, tokens: int, chunk: int
 ) -> None:
     contract = {"max_tokens": tokens, "max_chunk_tokens": chunk, "detail": detail}
-    made = line(rows, requests={"r1": contract}, match_terms=ASKED).run()
+    made = line(rows, requests={"r1": contract}, words=ASKED).run()
     text = {row["evidence_id"]: row["text"].encode() for row in made["evidence"].to_pylist()}
     shown = {row["evidence_id"]: row for row in made["trimmed"].to_pylist()}
     trims = {row["evidence_id"]: row for row in made["trims"].to_pylist()}

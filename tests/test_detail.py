@@ -25,12 +25,13 @@ def files(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def asked(term: str, weight: float = 1.0) -> dict[str, Any]:
-    return {"request_id": "r1", "term": term, "weight": weight}
+def asked(term: str, weight: float = 1.0) -> tuple[str, float]:
+    return term, weight
 
 
-def run(rows: list[dict[str, Any]], *terms: dict[str, Any], **contract: Any) -> dict[str, pa.Table]:
-    return line(rows, requests={"r1": contract}, weights=PLAIN, match_terms=terms).run()
+def run(rows: list[dict[str, Any]], *terms: tuple[str, float], **contract: Any) -> dict[str, pa.Table]:
+    words = {("r1", term): weight for term, weight in terms}
+    return line(rows, requests={"r1": contract}, weights=PLAIN, words=words).run()
 
 
 def forms(made: dict[str, pa.Table]) -> list[str]:

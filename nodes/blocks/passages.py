@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -123,11 +123,10 @@ class AskedWords:
         return [(unit, 1 << number, weights[number]) for unit, number in pairs if units.level[unit] != DULL]
 
 
-def asked_by(terms: pa.Table, anchors: pa.Table | None = None) -> dict[str, AskedWords]:
-    """What each request asks for, by its id: rows of MATCH_TERMS, and literals and identifiers among ANCHORS."""
+def asked_by(words: Mapping[tuple[str, str], float], anchors: pa.Table | None = None) -> dict[str, AskedWords]:
+    """What each request asks for, by its id: the terms of the lexical lane, and literals and identifiers among ANCHORS."""
     asked: dict[str, AskedWords] = defaultdict(AskedWords)
-    columns = (terms[name].to_pylist() for name in ("request_id", "term", "weight"))
-    for request, term, weight in zip(*columns, strict=True):
+    for (request, term), weight in words.items():
         asked[request].add_term(term, weight)
     if anchors is not None:
         quoted = anchors.filter(pc.is_in(anchors["kind"], value_set=constants(("literal", "identifier"))))

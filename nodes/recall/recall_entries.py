@@ -6,7 +6,7 @@ found, and the weights, which `pair_scores` reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,9 +71,12 @@ class LexicalRecall(NamedTuple):
 
     hits: pa.Table
     weights: TermWeights
+    words: Mapping[tuple[str, str], float]
+    """The greatest weight of each term among the sub-queries of a request, by request id and term; passages are chosen by
+    them."""
 
 
-NO_LEXICAL = LexicalRecall(LANE_HITS.empty(), TermWeights.concat([]))
+NO_LEXICAL = LexicalRecall(LANE_HITS.empty(), TermWeights.concat([]), {})
 
 
 class Weighed(NamedTuple):

@@ -75,19 +75,8 @@ QUERY_TERMS = table(
     ),
 )
 
-MATCH_TERMS = table(
-    "match_terms",
-    key=("request_id", "term"),
-    order=("request_id", "term"),
-    doc="The words of each request that occur in some row it may see; passages are chosen by them.",
-    request_id=string("the request"),
-    term=string("the term as indexed"),
-    weight=float64("times asked for, times the idf of A(r); the greatest of the sub-queries'"),
-)
-
 Anchors = ANCHORS.annotation
 SessionEvents = SESSION_EVENTS.annotation
 SessionTexts = SESSION_TEXTS.annotation
 SubQueries = SUB_QUERIES.annotation
 QueryTerms = QUERY_TERMS.annotation
-MatchTerms = MATCH_TERMS.annotation

@@ -22,6 +22,7 @@ from scoped_retrieval.nodes import (
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.plugins import NO_PLUGINS
 from scoped_retrieval.nodes.recall.file_recall import FileRecall
+from scoped_retrieval.nodes.recall.recall_entries import NO_LEXICAL
 from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import LANE_HITS, TABLES
 from scoped_retrieval.pipeline.config.policies.roles import NO_ROLES, Roles
@@ -69,12 +70,14 @@ class Line:
     tables: dict[str, pa.Table]
     counters: Counters
     files: FileRecall
+    words: Mapping[tuple[str, str], float]
 
     @property
     def beside(self) -> dict[str, Any]:
         """The inputs that are no tables."""
         return {
-            "counters": self.counters, "plugins": NO_PLUGINS, "file_recall": self.files, "cross_encoder": PairScores(None)
+            "counters": self.counters, "plugins": NO_PLUGINS, "file_recall": self.files, "cross_encoder": PairScores(None),
+            "lexical_recall": NO_LEXICAL._replace(words=self.words),
         }  # fmt: skip
 
     def run(self, until: str = "blocks", **overrides: pa.Table) -> dict[str, pa.Table]:
@@ -110,14 +113,14 @@ def line(
     counters: Counters | None = None,
     weights: Mapping[str, float] = WEIGHTS,
     roles: Roles = NO_ROLES,
-    match_terms: Sequence[Mapping[str, Any]] = (),
+    words: Mapping[tuple[str, str], float] | None = None,
     asks: str = "",
     files: Sequence[tuple[int, int, float]] = (),
 ) -> Line:
     """A line over `rows`, dicts of EVIDENCE, PLACEMENTS and CANDIDATES columns; only `text` is required.
 
     `requests` maps request id to contract fields, `pool` to the positions of its candidates (default: all rows). `asks` are
-    words that every request asks for, beside `match_terms`. `files` are the best files: request, a row, share of BM25.
+    words that every request asks for, beside `words`, which have their weights by request and term. `files` are the best files: request, a row, share of BM25.
     """
     requests = dict(sorted((requests or {"r1": {}}).items()))
     evidence, placements = [], []
@@ -159,9 +162,7 @@ def line(
     purposes = [
         {"purpose": "fix-test", "version": "0" * 16, **policy, **{f"weight_{k}": weights.get(k, 0.0) for k in WEIGHTS}}
     ]
-    asked = [
-        {"request_id": request, "term": term, "weight": 1.0} for request in requests for term in sorted({*asks.split()})
-    ]
+    words = {**(words or {}), **{(request, term): 1.0 for request in requests for term in sorted({*asks.split()})}}
     tables = {
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
         "requests": pa.table(
@@ -175,7 +176,6 @@ def line(
         "evidence": _of("evidence", evidence),
         "placements": _of("placements", placements),
         "purpose_policies": _of("purpose_policies", purposes),
-        "match_terms": _of("match_terms", [*match_terms, *asked]),
         "role_policies": roles.policies,
         "role_rules": roles.rules,
         "kind_policies": _of(
@@ -193,7 +193,7 @@ def line(
         ),
     }
     request, row, share = (np.array(part) for part in zip(*files, strict=True)) if files else (np.empty(0, int),) * 3
-    return Line(tables, counters or Counters(), FileRecall(LANE_HITS.empty(), request, row, share))
+    return Line(tables, counters or Counters(), FileRecall(LANE_HITS.empty(), request, row, share), words)
 
 
 def _lane_scores(candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
