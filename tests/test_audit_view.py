@@ -10,7 +10,7 @@ from audited_runs import ASKED, SAYS, audited, settings_of
 from golden_file import expect_golden
 from scoped_retrieval.pipeline.reading.access import replayed
 from scoped_retrieval.pipeline.servers.renderings import rendered
-from scoped_retrieval.pipeline.views.audit_snapshot import RetrievalAuditSnapshot, audit_snapshot
+from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,7 +33,6 @@ def test_every_field_says_what_the_snapshot_holds(world):
     settings = settings_of(world.folder)
     value = rendered(settings, world.ana, "audit").value
     kept = replayed(settings, world.ana)
-    assert RetrievalAuditSnapshot.model_validate(value).model_dump(exclude_none=True) == value
     assert value["id"] == world.ana
     assert (value["scope"]["userId"], value["scope"]["projectId"]) == ("ana", "shop")
     assert value["plan"]["scopeId"] == kept.snapshot["contract_id"]
@@ -54,7 +53,6 @@ def test_every_field_says_what_the_snapshot_holds(world):
 
 def test_a_caller_gets_the_shape_without_what_others_hold(world):
     value = rendered(settings_of(world.folder, "bob"), world.bob, "audit").value
-    RetrievalAuditSnapshot.model_validate(value)
     assert set(value["candidateStats"]) == {"selected"}
     assert value["rejectedItems"] == value["plan"]["subQueries"] == []
     assert value["selectedItems"] and value["scope"]["permissionContext"] == {"principal": "bob", "denied": False}

@@ -18,7 +18,6 @@ from ...nodes.tables import CITATIONS, CONDITIONS, REQUESTS, SNAPSHOTS
 from ..parsing.documents import ABSENT
 from ..redaction.masking import redact_text
 from ..requests.fields import FIELDS
-from ..views.harness_forms import RetrievalEvent
 from ..views.recall_xray import RecallXraySnapshot
 from .appending import NewRow
 
@@ -124,7 +123,7 @@ class Answer(BaseModel):
     status: str = Field(description="ok, empty, denied, partial or failed; a refusal is no error")
     conditions: list[Condition]
     citations: list[Citation]
-    event: RetrievalEvent
+    event: dict[str, Any] = Field(description="for the event log of a harness: ids, a count and a hash, no text")
     block: str | None = Field(
         description="what the model may read; empty where nothing may leave, null where it was erased"
     )

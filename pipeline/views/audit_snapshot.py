@@ -1,6 +1,6 @@
 """The `RetrievalAuditSnapshot` of document 000 (S0.57 to S0.59), with scope, plan and citation map in its names.
 
-Reads: the rows of one snapshot by table name. Gives: `audit_snapshot`, plain JSON values checked by `RetrievalAuditSnapshot`.
+Reads: the rows of one snapshot by table name. Gives: `audit_snapshot`, plain JSON values.
 
 Note: rejected items have an id, a stage and a reason, but never a text. A caller gets the same shape without counts of
 other rows, without rejected items and without the sub-queries.
@@ -9,164 +9,19 @@ other rows, without rejected items and without the sub-queries.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.alias_generators import to_snake
+from pydantic.alias_generators import to_camel
 
 from .harness_forms import citation_map
 from .xray import Row, Rows, caller_rows, items_of, line_of, one_of, text_of
 
 _LEVELS = ("low", "medium", "high", "high")
 """The names of authorities 0 to 3 in document 000."""
-Instant = Annotated[str, BeforeValidator(text_of)]
-
-
-class _Part(BaseModel):
-    """A part in the names of document 000, made of a row whose columns have the same names in snake case."""
-
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, alias_generator=to_snake, validate_by_name=True)
-
-
-class PermissionContext(_Part):
-    """The principal whose rights applied, and whether the request was denied."""
-
-    principal: str | None = None
-    askedBy: str | None = None
-    groups: list[str] | None = None
-    denied: bool = False
-    deniedReason: str | None = None
-
-
-class TimeBoundary(_Part):
-    """The instant at which facts are judged, and the time window."""
-
-    asOf: Instant | None = None
-    includeAfter: Instant | None = Field(default=None, alias="window_start")
-    excludeAfter: Instant | None = Field(default=None, alias="window_end")
-    allowStaleMemory: bool = False
-
-
-class EvidencePolicy(_Part):
-    """Conditions on evidence."""
-
-    requireCitation: bool = False
-    requireSnapshot: bool = False
-    acceptedAuthority: list[str] | None = None
-    maxUnverifiedItems: int | None = None
-
-
-class RetrievalBudget(_Part):
-    """Limits of the block."""
-
-    maxTokens: int | None = None
-    maxChars: int | None = None
-    maxItems: int | None = None
-
-
-class RetrievalScope(_Part):
-    """The resolved contract; `allowedSources` null means all granted sources."""
-
-    sessionId: str | None = None
-    userId: str | None = Field(default=None, alias="principal")
-    projectId: str | None = Field(default=None, alias="project")
-    workspaceRoot: str | None = None
-    branch: str | None = None
-    taskId: str | None = None
-    purpose: str | None = None
-    allowedSources: list[str] | None = None
-    deniedSources: list[str] = []
-    permissionContext: PermissionContext
-    timeBoundary: TimeBoundary
-    evidencePolicy: EvidencePolicy
-    budget: RetrievalBudget
-
-
-class RetrievalSubQuery(_Part):
-    """One question of the plan."""
-
-    id: str = Field(alias="sub_query_id")
-    intent: str
-    queryText: str | None = None
-    sources: list[str] = []
-    topK: int = Field(alias="lane_k")
-    minAuthority: Literal["low", "medium", "high"]
-    maxAge: str | None = None
-
-
-class RetrievalPlan(_Part):
-    """How the scope was searched."""
-
-    requestId: str | None = None
-    scopeId: str | None = Field(default=None, alias="contract_id")
-    subQueries: list[RetrievalSubQuery]
-    mergePolicy: str | None = None
-    outputShape: str | None = None
-
-
-class CandidateStats(_Part):
-    """Counts; `filtered` are hidden and rejected rows. A caller sees only the number of selected rows."""
-
-    recalled: int | None = Field(default=None, ge=0)
-    filtered: int | None = Field(default=None, ge=0)
-    selected: int = Field(default=0, ge=0, alias="selected_rows")
-    redacted: int | None = Field(default=None, ge=0)
-
-
-class SnapshotItem(_Part):
-    """One item as shown; without `visibleText` and `sourceRef` where these were erased."""
-
-    candidateId: str = Field(alias="evidence_id")
-    sourceRef: Annotated[str, BeforeValidator(line_of)] | None = Field(default=None, alias="locator")
-    sourceVersion: str | None = Field(default=None, alias="version")
-    capturedAt: Instant | None = Field(default=None, alias="captured_time")
-    evidenceKind: Annotated[str, BeforeValidator(text_of)]
-    selectedReason: str = "selected"
-    visibleText: str | None = None
-    visibleTextHash: str = Field(alias="visible_sha256")
-    citationId: str = Field(alias="label")
-
-
-class RejectedSnapshotItem(_Part):
-    """One candidate that was not shown: its id, stage and reason, without text."""
-
-    candidateId: str = Field(alias="evidence_id")
-    outcome: str
-    stage: str
-    reason: str = Field(alias="reason_code")
-
-
-class SnapshotBudget(_Part):
-    """Token limit and tokens of the block."""
-
-    maxTokens: int = Field(default=0, ge=0)
-    estimatedTokens: int = Field(default=0, ge=0)
-    trimmingPolicy: Annotated[str, BeforeValidator(text_of)] = "-"
-
-
-class ContextProjection(_Part):
-    """The block for the model, by reference and hash, and the targets of its labels."""
-
-    messageBlockRef: str | None = Field(default=None, alias="block_ref")
-    visibleTextHash: str | None = Field(default=None, alias="visible_sha256")
-    citationMap: dict[str, dict[str, Any]]
-
-
-class RetrievalAuditSnapshot(_Part):
-    """The shape of document 000."""
-
-    id: Annotated[str, BeforeValidator(text_of)] = Field(alias="snapshot_id")
-    sessionId: str | None = None
-    turnId: str | None = None
-    modelRequestId: str | None = None
-    createdAt: Instant
-    scope: RetrievalScope
-    plan: RetrievalPlan
-    candidateStats: CandidateStats
-    selectedItems: list[SnapshotItem]
-    rejectedItems: list[RejectedSnapshotItem]
-    budget: SnapshotBudget
-    contextProjection: ContextProjection
+_UNSTATED = {
+    "denied": False, "denied_sources": [], "allow_stale_memory": False, "require_citation": False, "require_snapshot": False,
+}  # fmt: skip
+"""The contract of a request that was refused on arrival."""
 
 
 def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
@@ -178,38 +33,73 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     """
     ranked = rows.get("ranked", ())
     rows = rows if audit else caller_rows(rows)
-    request, contract, snapshot = (_known(one_of(rows, name)) for name in ("requests", "contracts", "snapshots"))
-    asked = request or _known(one_of(rows, "failures"))  # of a row that was refused on arrival
-    scope = {**asked, **contract}
-    filtered = {"filtered": snapshot.get("hidden", 0) + snapshot.get("rejected", 0)} if audit else {}
-    found = {
-        **asked,
-        **snapshot,
+    request, contract, snapshot = (one_of(rows, name) for name in ("requests", "contracts", "snapshots"))
+    asked = request or one_of(rows, "failures")  # of a row that was refused on arrival
+    scope = _UNSTATED | {name: value for name, value in {**asked, **contract}.items() if value is not None}
+    lost = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
+    stats = {"filtered": snapshot.get("hidden", 0) + snapshot.get("rejected", 0)} if audit else {}
+    plan = [
+        q | {"level": _LEVELS[q.get("min_authority") or 0], "max_age": _age(q, contract)}
+        for q in (rows.get("sub_queries", ()) if audit else ())
+    ]
+    return {
+        "id": text_of(snapshot.get("snapshot_id")),
+        **_named({**asked, **snapshot}, "session_id", "turn_id", "model_request_id", "created_at"),
         "scope": {
-            **scope, "permission_context": scope, "time_boundary": contract, "evidence_policy": contract, "budget": contract,
+            **_named(scope, "session_id", userId="principal", projectId="project"),
+            **_named(scope, "workspace_root", "branch", "task_id", "purpose", "allowed_sources", "denied_sources"),
+            "permissionContext": _named(scope, "principal", "asked_by", "groups", "denied", "denied_reason"),
+            "timeBoundary": _named(scope, "as_of", includeAfter="window_start", excludeAfter="window_end")
+            | _named(scope, "allow_stale_memory"),
+            "evidencePolicy": _named(
+                scope, "require_citation", "require_snapshot", "accepted_authority", "max_unverified_items"
+            ),
+            "budget": _named(scope, "max_tokens", "max_chars", "max_items"),
         },
         "plan": {
-            **scope,
-            "sub_queries": [
-                _known(q) | {"min_authority": _LEVELS[q.get("min_authority") or 0], "max_age": _age(q, contract)}
-                for q in (rows.get("sub_queries", ()) if audit else ())
+            **_named(scope, "request_id", scopeId="contract_id"),
+            "subQueries": [
+                _named(q, "intent", "query_text", "sources", "max_age", id="sub_query_id", topK="lane_k", minAuthority="level")
+                for q in plan
             ],
+            **_named(scope, "merge_policy", "output_shape"),
         },
-        "candidate_stats": {**snapshot, **filtered},
-        "selected_items": [
-            _known({**item.citation, **item.ranked, "visible_text": item.shown.get("visible_text")})
-            for item in items_of({**rows, "ranked": ranked})
+        "candidateStats": {
+            "selected": snapshot.get("selected_rows", 0), **_named(snapshot | stats, "recalled", "filtered", "redacted")
+        },
+        "selectedItems": [_item(each) for each in items_of({**rows, "ranked": ranked})],
+        "rejectedItems": [
+            _named(d, "outcome", "stage", candidateId="evidence_id", reason="reason_code") for d in lost
         ],
-        "rejected_items": [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"],
-        "budget": {**contract, **snapshot},
-        "context_projection": {**snapshot, "citation_map": citation_map(rows.get("citations", ()))},
+        "budget": {
+            "maxTokens": contract.get("max_tokens") or 0,
+            "estimatedTokens": snapshot.get("estimated_tokens") or 0,
+            "trimmingPolicy": text_of(snapshot.get("trimming_policy")),
+        },
+        "contextProjection": _named(snapshot, messageBlockRef="block_ref", visibleTextHash="visible_sha256")
+        | {"citationMap": citation_map(rows.get("citations", ()))},
     }  # fmt: skip
-    return RetrievalAuditSnapshot.model_validate(found).model_dump(exclude_none=True)
 
 
-def _known(row: Row) -> dict[str, Any]:
-    """The values of a row that are not absent."""
-    return {name: value for name, value in row.items() if value is not None}
+def _item(item: Any) -> dict[str, Any]:
+    """One item as shown; without `visibleText` and `sourceRef` where these were erased."""
+    found = {"selected_reason": "selected", **item.ranked, **item.citation}
+    found["visible_text"] = item.shown.get("visible_text")
+    found["locator"] = found["locator"] and line_of(found["locator"])
+    return _named(
+        found, "evidence_kind", "selected_reason", "visible_text", candidateId="evidence_id", sourceRef="locator",
+        sourceVersion="version", capturedAt="captured_time", visibleTextHash="visible_sha256", citationId="label",
+    )  # fmt: skip
+
+
+def _named(row: Row, *names: str, **others: str) -> dict[str, Any]:
+    """Values of a row under the names of the document, its own or others; absent ones are left out, times are text."""
+    known = {**{to_camel(name): row.get(name) for name in names}, **{name: row.get(of) for name, of in others.items()}}
+    return {
+        name: text_of(value) if isinstance(value, datetime) else value
+        for name, value in known.items()
+        if value is not None
+    }
 
 
 def _age(sub_query: Row, contract: Row) -> str | None:
