@@ -181,7 +181,7 @@ def test_what_is_no_corpus_is_refused_with_a_reason(tmp_path: Path) -> None:
     [manifest] = (tmp_path / "generations").glob("*.json")
     stored = manifest.read_text()
     for old, new, message in (
-        ('"schema_version": 10', '"schema_version": 11', "Expected schema version 10, got 11 - at "),
+        ('"schema_version": 11', '"schema_version": 12', "Expected schema version 11, got 12 - at "),
         ("prose/1", "prose/0", "Expected analyzers code/1, prose/1, got code/1, prose/0 - at "),
     ):
         manifest.write_text(stored.replace(old, new))

@@ -133,7 +133,7 @@ SEGMENTS = table(
     key=("segment_id",),
     order=("row_start",),
     doc="The segments of one frame: each belongs to one owner and is a contiguous range of frame rows.",
-    segment_id=string("content-derived id"),
+    segment_id=string("its pack, and its place in it"),
     owner_project=string("the project all its rows belong to"),
     owner_user=string("the user all its rows belong to; null = the whole project", nullable=True),
     row_start=int64("first frame row"),

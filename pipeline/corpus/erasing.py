@@ -23,7 +23,7 @@ from ...nodes.columns.keys import among, truth
 from ..storage.chain import Line
 from ..storage.durable import entries, remove_leftovers, remove_tree, sync_path
 from ..storage.places import ObjectPlace, Place
-from .commits import FILE, without_sources
+from .commits import FILE
 from .generation import Generation
 from .manifest import CACHE, manifest_of, needs, number_of, stored
 from .next_generation import NO_ROWS, Next, Revision
@@ -62,18 +62,13 @@ class Selection:
         own = truth(pc.equal(rows["owner_user"], self.principal))
         return chosen & (own | among(rows["owner_project"], self.audited))
 
-    def sources_in(self, commits: pa.Table) -> set[tuple[str, str]]:
-        """Project and source of the selected commit tables: those of a source or project that is erased as a whole."""
-        if self.user is not None or self.evidence:
-            return set()
-        pairs = commits.group_by(["owner_project", "source_id"]).aggregate([]).to_pylist()
-        return {
-            (pair["owner_project"], pair["source_id"])
-            for pair in pairs
-            if pair["owner_project"] in self.audited
-            and self.project in (None, pair["owner_project"])
-            and self.source in (None, pair["source_id"])
-        }
+    def of_commits(self, commits: pa.Table) -> NDArray[np.bool_]:
+        """Whether each commit is selected: of a source or project that is erased as a whole, in an audited project."""
+        chosen = among(commits["owner_project"], self.audited if self.user is None and not self.evidence else ())
+        for column, value in (("source_id", self.source), ("owner_project", self.project)):
+            if value is not None:
+                chosen &= truth(pc.equal(commits[column], value))
+        return chosen
 
 
 class Stored:
@@ -118,9 +113,9 @@ class Stored:
         return [each for each in self.base.manifest.receipts if (each.by, each.selection) == mine]
 
     @cached_property
-    def histories(self) -> dict[str, set[tuple[str, str]]]:
-        """Project and source of the selected commit tables, by the pack that contains them."""
-        return {name: found for name, table in self._commits.items() if (found := self.selection.sources_in(table))}
+    def histories(self) -> set[str]:
+        """The packs that contain selected commits."""
+        return {name for name, table in self._commits.items() if self.selection.of_commits(table).any()}
 
     @property
     def held(self) -> pa.Array:
@@ -128,17 +123,15 @@ class Stored:
         return pc.unique(pa.concat_tables(self._tables())["evidence_id"])
 
     def packs_with(self, ids: Collection[str]) -> set[str]:
-        """The packs that contain one of these rows, or a selected commit table."""
-        return {name for name, rows in self._rows.items() if among(rows["evidence_id"], ids).any()} | set(
-            self.histories
-        )
+        """The packs that contain one of these rows, or selected commits."""
+        return {name for name, rows in self._rows.items() if among(rows["evidence_id"], ids).any()} | self.histories
 
     def _tables(self) -> Sequence[pa.Table]:
         return [*self._rows.values()] or [self.base.evidence().select(_READ)]
 
 
 def erased(found: Stored, now: datetime, reason: str) -> Generation:
-    """The generation after `base` without the selected rows and commit tables and with a receipt; `base` if there are none.
+    """The generation after `base` without the selected rows and commits and with a receipt; `base` if there are none.
 
     Raises:
         MovedOnError: another writer published after `base`.
@@ -157,12 +150,9 @@ def erased(found: Stored, now: datetime, reason: str) -> Generation:
     old = StoredRows.of(base, [segment for segment in base.segments() if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
-    histories = set[tuple[str, str]]().union(*found.histories.values())
-    projects = {owner for owner, _ in histories} if base.manifest.commits in packs else ()
-    commits = {
-        project: without_sources(base.commits(project), {source for owner, source in histories if owner == project})
-        for project in projects
-    }
+    commits = None
+    if base.manifest.commits in found.histories:
+        commits = base.commits.filter(pa.array(~selection.of_commits(base.commits))).combine_chunks()
     next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, erasure=erasure)
     return next_.write(old.imported(NO_ROWS), now, added=-lost)
 

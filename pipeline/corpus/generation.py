@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..storage.chain import Chain
 from ..storage.places import Place
-from .commits import COMMITS, FILE, commits_of
+from .commits import COMMITS, FILE
 from .deltas import Deltas
 from .frame import CorpusFrame, corpus_frame, stored_evidence
 from .manifest import ANALYZERS, Manifest
@@ -48,14 +48,10 @@ class Generation:
         return [self.packs[receipt.pack] for receipt in self.manifest.receipts]
 
     @property
-    def all_commits(self) -> pa.Table:
+    def commits(self) -> pa.Table:
         """COMMITS of all projects; empty if no history was imported."""
         pack = self.manifest.commits
         return COMMITS.empty_table() if pack is None else self.packs[pack].table(FILE)
-
-    def commits(self, project: str) -> pa.Table:
-        """COMMITS of a project."""
-        return commits_of(self.all_commits, project)
 
     @cached_property
     def live(self) -> Mapping[str, int]:

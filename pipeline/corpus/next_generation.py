@@ -7,7 +7,7 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...nodes.errors import MovedOnError
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import remove_tree
-from .commits import FILE, commit_hash, commits_with
+from .commits import FILE, commit_hash
 from .deltas import CHANGES, DESCRIPTIONS, Deltas
 from .generation import Generation
 from .identity import MultisetHash
@@ -75,8 +75,8 @@ class Next:
     encoder: Encoder | None = None
     """Encodes the new rows."""
     redactor: str | None = None
-    commits: Mapping[str, pa.Table] = field(default_factory=dict)
-    """The commit tables that change, by project."""
+    commits: pa.Table | None = None
+    """COMMITS of all projects, if they change."""
     on_encoded: OnEncoded = lambda done, total: None
     erasure: tuple[Receipt, pa.Table] | None = None
     """The receipt of an erasure, and the `tombstones` of its rows."""
@@ -91,7 +91,7 @@ class Next:
             StoreError: a pack that is partly rewritten is damaged; nothing is written.
         """
         base = self.base
-        if not fresh.evidence.num_rows and self.revision.empty and not self.commits and self.erasure is None:
+        if not fresh.evidence.num_rows and self.revision.empty and self.commits is None and self.erasure is None:
             return base
         self._expect_whole()
         packs = dict(base.packs)
@@ -113,11 +113,9 @@ class Next:
         for part, new in self._parts(fresh):
             self._new_pack(packs, write_pack, part)
             content += new
-        for project, table in self.commits.items():
-            content += commit_hash(table) - commit_hash(base.commits(project))
         commits = manifest.commits
-        if self.commits:
-            table = commits_with(base.all_commits, self.commits)
+        if (table := self.commits) is not None:
+            content += commit_hash(table, base.commits) - commit_hash(base.commits, table)
             commits = self._new_pack(packs, write_tables, {FILE: table}) if table.num_rows else None
         changes = self._deltas(packs)
         receipts = [*manifest.receipts]
@@ -156,7 +154,7 @@ class Next:
         amended = self.old.segments_of(self.revision.amended).tolist()
         for pack in {self.old.segments[at].pack for at in self.revision.again}:
             base.packs[pack].expect_whole()
-        if manifest.commits is not None and self.commits:
+        if manifest.commits is not None and self.commits is not None:
             base.packs[manifest.commits].expect_whole()
         for pack in {self.old.segments[at].pack for at in amended}:
             base.packs[pack].expect_whole("evidence.arrow", "placements.arrow")

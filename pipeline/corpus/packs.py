@@ -53,7 +53,6 @@ _DAMAGED = (
 
 _SEGMENTS = pa.schema(
     [
-        pa.field("segment_id", pa.string(), False),
         pa.field("owner_project", pa.string(), False),
         pa.field("owner_user", pa.string()),
         pa.field("row_end", pa.int64(), False),
@@ -70,7 +69,6 @@ class PackSegment(NamedTuple):
     and posting keys.
     """
 
-    segment_id: str
     owner_project: str
     owner_user: str | None
     row_end: int
@@ -83,6 +81,11 @@ class PackSegment(NamedTuple):
     place: int
     encoded: bool
     """Whether the rows of its pack have vectors."""
+
+    @property
+    def segment_id(self) -> str:
+        """Its pack and place."""
+        return f"{self.pack}/{self.place}"
 
     @property
     def size(self) -> int:
@@ -240,7 +243,7 @@ def in_use(
     users: Collection[str | None] | None = None,
 ) -> list[PackSegment]:
     """The segments of these packs that are not `gone`, of these projects, shared or of these users (None = any): by owner,
-    rows of the whole project first, then whether they are encoded, then id.
+    rows of the whole project first, then whether they are encoded, then pack and place.
     """
     listed = [pack.segments for pack in packs if len(pack.sizes)]
     segments = pa.concat_tables(listed) if listed else pa.table({})
@@ -250,7 +253,7 @@ def in_use(
     rows = zip(*(column.to_pylist() for column in segments.columns), strict=True)
     replaced = {pack: set(places) for pack, places in gone.items()}
     found = [one for one in map(PackSegment._make, rows) if one.place not in replaced.get(one.pack, ())]
-    return sorted(found, key=lambda one: (one.owner, one.encoded, one.segment_id))
+    return sorted(found, key=lambda one: (one.owner, one.encoded, one.pack, one.place))
 
 
 def side_by_side(segments: Sequence[PackSegment], some: Iterable[int]) -> Iterator[range]:
@@ -274,10 +277,9 @@ def write_pack(folder: Place, part: Part) -> Entry:
     lists, key_starts = posting_lists(part.postings, bounds)
     first = pa.array(bounds[:-1])
     owners = (part.evidence[name].take(first).combine_chunks() for name in ("owner_project", "owner_user"))
-    names = (part.segment_ids(bounds.tolist()), *owners)
     ends = np.stack([bounds, part.placement_starts()[bounds], key_starts])[:, 1:]
     tables = {
-        "segments.arrow": pa.table([*names, *ends], schema=_SEGMENTS),
+        "segments.arrow": pa.table([*owners, *ends], schema=_SEGMENTS),
         "evidence.arrow": part.evidence,
         "placements.arrow": part.placements,
         "postings.arrow": _table(lists),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,9 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import starts_of
-from ...nodes.columns.row_forms import row_forms
 from ...nodes.tables import EVIDENCE
-from .identity import PLACEMENT_COLUMNS, MultisetHash, elements
+from .identity import MultisetHash, elements
 from .postings import Postings, joined, postings_of
 
 STORED_EVIDENCE = EVIDENCE.schema.append(pa.field("occurrence", pa.int32(), False)).append(
@@ -107,23 +104,6 @@ class Part:
     def content(self) -> MultisetHash:
         """The multiset hash of the rows, independent of their order."""
         return MultisetHash.of(elements(self.evidence, self.placements, [self.profile] * self.evidence.num_rows))
-
-    def segment_ids(self, bounds: Sequence[int]) -> list[str]:
-        """The id of each range of sorted rows between adjacent bounds: a digest of those rows, 32 hex digits."""
-        rows = [self.evidence["evidence_id"], self.evidence["row_digest"].cast(pa.binary())]
-        columns = [*(column.combine_chunks() for column in rows), pa.repeat(self.profile, self.evidence.num_rows)]
-        starts, forms = row_forms(columns, self.evidence.num_rows)
-        times = [self.placements[name].combine_chunks() for name in PLACEMENT_COLUMNS]
-        time_starts, time_forms = row_forms(times, self.placements.num_rows)
-        own = self.placement_starts()
-        ids = []
-        for low, high in itertools.pairwise(bounds):
-            digest = hashlib.sha256(b"segment/2" + (high - low).to_bytes(8, "little"))
-            digest.update(np.diff(own[low : high + 1]).astype("<i8").data)
-            digest.update(forms[starts[low] : starts[high]].data)
-            digest.update(time_forms[time_starts[own[low]] : time_starts[own[high]]].data)
-            ids.append(digest.hexdigest()[:32])
-        return ids
 
 
 def with_rows(placements: pa.Table, rows: NDArray[np.int64]) -> pa.Table:

@@ -65,8 +65,8 @@ class Import:
     """The input of a publication.
 
     `new` are its rows. `complete_sources` of `projects` were read completely, except the paths in `standing`, by
-    source, which were published before; of the sources in `partly`, only these paths. `commits` are the changed commit tables, by project; `users` are those whose rows
-    of complete sources may end, None for shared rows.
+    source, which were published before; of the sources in `partly`, only these paths. `commits` are those of all projects, if
+    they change; `users` are those whose rows of complete sources may end, None for shared rows.
     """
 
     new: Incoming
@@ -76,7 +76,7 @@ class Import:
     users: Collection[str | None] = ()
     partly: Mapping[str, Collection[str]] = field(default_factory=dict)
     standing: Mapping[str, Collection[str]] = field(default_factory=dict)
-    commits: Mapping[str, pa.Table] = field(default_factory=dict)
+    commits: pa.Table | None = None
     redactor: str | None = None
 
 

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.columns.kept import Recent
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
@@ -171,7 +172,7 @@ class Corpus:
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
-        return self._base.commits(project)
+        return self._base.commits.filter(pc.equal(self._base.commits["owner_project"], project))
 
     def publish(  # noqa: PLR0913 - options by keyword
         self,
@@ -227,7 +228,7 @@ class Corpus:
                     users={None, user, *new.evidence["owner_user"].unique().to_pylist()},
                     partly=partly or {},
                     standing=standing or {},
-                    commits=_changed_commits(base, project, commits) if project and commits else {},
+                    commits=_changed_commits(base, project, commits) if project and commits else None,
                     redactor=redactor,
                 ),
             )
@@ -377,11 +378,10 @@ class Corpus:
         self._frames = Recent[CorpusFrame](FRAMES_KEPT)
 
 
-def _changed_commits(base: Generation, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The project's commit table after an import of these histories, by project; empty if it is unchanged."""
-    stored = base.commits(project)
-    after = commits_after(stored, project, read)
-    return {} if after.equals(stored) else {project: after}
+def _changed_commits(base: Generation, project: str, read: Mapping[str, pa.Table]) -> pa.Table | None:
+    """The commits of all projects after an import of these histories of one; None if they are unchanged."""
+    after = commits_after(base.commits, project, read)
+    return None if after.equals(base.commits) else after
 
 
 def _family(base: Generation, rows: pa.Table) -> pa.Table | None:

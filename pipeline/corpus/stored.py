@@ -172,7 +172,7 @@ def problems(base: Generation) -> Iterator[str]:
     if changed := _changed_row(rows):
         yield changed
         return
-    content = rows.hash(np.arange(base.rows)) + commit_hash(base.all_commits)
+    content = rows.hash(np.arange(base.rows)) + commit_hash(base.commits)
     if content != base.manifest.content or rows.placements.num_rows != base.manifest.placements:
         yield f"Expected generation {base.manifest.generation}, got other content - at {base.path}"
 
