@@ -12,6 +12,7 @@ kind has it, and that is always the kind's best by the other terms.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -72,7 +73,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import PURPOSE_TERMS, WEIGHED_TERMS
+from .vocabulary import PURPOSE_TERMS
 from .vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 
 _POOL_PER_ITEM = 3
@@ -81,8 +82,6 @@ _NO_SHARE = (0.0, "lexical")
 _SHARES = {term.name: term.share or _NO_SHARE for term in TERMS}
 """The part of one of a role's four weights (S4.16) that each term has."""
 
-_OWN = {f"weight_{name}": name for name in WEIGHED_TERMS}
-"""The columns of the requests' own weights, with their terms."""
 _READ = ("evidence_kind", "document_type", "origin_class", "source_id", "path", "authority", "confidence", "lifecycle", "generated",
          "event_time", "owner_project", "owner_user", "branch", "session_id", "test_suite", "recorded_time")  # fmt: skip
 """The columns of the pool that are read, besides scores and places."""
@@ -276,11 +275,10 @@ def rerank_weights(
     plugin term has its own weight where neither request nor purpose sets one.
     """
     purposes, roles = _weights_of_purposes(purpose_policies), _weights_of_roles(role_policies)
-    own = _OWN | {name: name[7:] for name in terms_of_plugins(contracts.column_names)}
     of_plugins, rows = {term.name: term.weight for term in plugins.score_terms}, []
-    for one in contracts.select(["request_id", "purpose", "role", *own]).to_pylist():
+    for one in contracts.select(["request_id", "purpose", "role", "weights"]).to_pylist():
         of_role = roles.get(one["role"], {})
-        asked = {term: one[name] for name, term in own.items() if one[name] is not None}
+        asked = json.loads(one["weights"] or "{}")
         rows.append({"request_id": one["request_id"]} | of_plugins | purposes[one["purpose"]] | of_role | asked)
     return RERANK_WEIGHTS.from_rows(rows)
 

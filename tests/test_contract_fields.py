@@ -13,7 +13,6 @@ import pytest
 import role_world
 from policy_world import NOW, ROWS, answer, asked
 from scoped_retrieval.nodes.tables import CONTRACTS
-from scoped_retrieval.nodes.vocabulary import WEIGHED_TERMS as PURPOSE_WEIGHTS
 from selection_line import line
 
 Parts = Mapping[str, Mapping[str, Any]]
@@ -59,14 +58,14 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "recall_effort": ({}, ask(recall_effort="none")),
     "role": ({}, ask(role="architect")),
     "max_tokens": ({}, ask(max_tokens=200)),
-    "weight_lexical": ({}, ask(weights={"lexical": 50})),
+    "weights": ({}, ask(weights={"lexical": 50})),
 }
 """Columns that a request sets, and no file of policies or grants; of the others, two that a request overrides."""
 OF_POLICIES = {
     "groups", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "include_states", "max_unverified_items",
     "lane_k", "pool_k", "max_items", "max_items_per_source", "max_chars", "max_chunk_tokens", "merge_policy", "output_shape",
     "detail", "instruction_sources", "mask", "graph_floor", "graph_iterations", "mode_lanes", "path_window_start", "window_paths", "chunk_expansion",
-    "exact_lookups", "citation_chaining", "include_deleted", "newest_first", *(f"weight_{term}" for term in PURPOSE_WEIGHTS),
+    "exact_lookups", "citation_chaining", "include_deleted", "newest_first",
 }  # fmt: skip
 """Columns that a file of policies or grants sets: `test_policy_fields` changes each of its keys."""
 OF_ROLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

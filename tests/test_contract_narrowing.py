@@ -119,7 +119,7 @@ def test_every_field_that_gates_rows_meets_or_is_a_place():
         "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority",
     }  # fmt: skip
     assert judged <= BOUNDS.keys() | set(PLACES)
-    assert BOUNDS.keys() | set(PLACES) <= FIELDS.keys() <= REQUESTS.columns.keys()
+    assert BOUNDS.keys() | set(PLACES) <= FIELDS.keys() & REQUESTS.columns.keys()
 
 
 def test_a_preset_reads_back_as_it_was_written(tmp_path):

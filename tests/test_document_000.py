@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 from datetime import UTC, datetime
@@ -161,8 +162,7 @@ def test_the_documents_formula_is_a_named_set_of_weights(purpose: str):
     row = {"request_id": "r", "question": "?", "project": "shop", "purpose": purpose, "weights": "document-000"}
     requests, failures = resolve_requests([row], principal="ana", asked_at=days_ago(0))
     assert not failures.num_rows
-    said = requests.to_pylist()[0]
-    assert {name: said[f"weight_{name}"] for name in WEIGHT_SETS["document-000"]} == WEIGHT_SETS["document-000"]
+    assert json.loads(requests["weights"][0].as_py()) == WEIGHT_SETS["document-000"]
 
 
 def test_what_names_the_failing_test_says_so(story: Story):

@@ -114,6 +114,7 @@ def test_a_cell_of_csv_is_typed_like_its_column(tmp_path: Path):
     assert {name: row[name] for name in given} == given
     (request,), _ = resolved(row)
     assert request["window_days"] == 1.5
-    numbers = {c for c in FIELDS if not pa.types.is_string(t := REQUESTS.columns[c].type) and pa.types.is_primitive(t)}
+    types = {name: column.type for name, column in REQUESTS.columns.items() if name in FIELDS}
+    numbers = {name for name, type_ in types.items() if not pa.types.is_string(type_) and pa.types.is_primitive(type_)}
     assert {"window_days", "min_authority", "pool_k"} < numbers
     assert numbers - {"as_of", "include_after", "exclude_after"} == NUMBERS

@@ -131,8 +131,8 @@ def test_an_anchor_makes_a_question_unnecessary():
 
 
 def test_weights_are_numbers_by_score_class():
-    assert the_only(weights={"semantic": 0.5, "recency": 0})["weight_semantic"] == 0.5
-    assert the_only(**{"weights.lexical": 2})["weight_lexical"] == 2.0
+    assert the_only(weights={"semantic": 0.5, "recency": 0})["weights"] == '{"recency": 0.0, "semantic": 0.5}'
+    assert the_only(**{"weights.lexical": 2})["weights"] == '{"lexical": 2.0}'
     assert (
         refusal(ROW | {"weights": {"semantic": -1}})
         == "Expected a number from 0 to 100, got -1 - at requests[0].weights.semantic"

@@ -252,7 +252,7 @@ def test_the_reason_names_the_strongest_signal(row: dict[str, Any], reason: str)
 
 
 def test_a_weight_of_the_request_stands_over_the_purposes() -> None:
-    made = line([{"text": "x"}], requests={"r1": {"weight_lexical": 0.7}}).run()["rerank_weights"].to_pylist()
+    made = line([{"text": "x"}], requests={"r1": {"weights": '{"lexical": 0.7}'}}).run()["rerank_weights"].to_pylist()
     assert {name: made[0][name] for name in WEIGHTS} == WEIGHTS | {"lexical": 0.7}
 
 

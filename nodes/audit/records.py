@@ -57,7 +57,6 @@ from ..tables import (
     TRIMS,
     VERDICTS,
 )
-from ..vocabulary import WEIGHED_TERMS
 
 Kind = Literal["full", "some", "many"]
 """How many rows a table has for a row of its record: one, at most one, or any number."""
@@ -133,7 +132,7 @@ REQUEST_RECORD = _record(
         ("some", (CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS)),
         ("many", (CONTRACT_BOUNDS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS)),
     ),
-    shared=(*SAME_AS_ASKED, "asked_at", *(f"weight_{name}" for name in WEIGHED_TERMS)),
+    shared=(*SAME_AS_ASKED, "asked_at"),
 )
 CANDIDATE_RECORD = _record(
     "candidate_record",

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from ..schema import boolean, caller, float64, int32, string, strings, table, text, texts, timestamp
 from ..score_terms import TERMS
-from ..vocabulary import WEIGHED_TERMS
 
-_OWN_WEIGHTS = {
-    f"weight_{name}": caller(float64(f"the request's own weight of the {name} term", nullable=True))
-    for name in WEIGHED_TERMS
-}
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 """The columns of REQUESTS that purposes and contracts have, too."""
-_OWN_PLUGIN_WEIGHT = caller(float64("the request's own weight of a term of a plugin", nullable=True))
 
 REQUESTS = table(
     "requests",
     key=("request_id",),
     order=("request_id",),
     doc="The resolved requests: aliases and defaults settled, both clocks stamped on arrival.",
-    extra=_OWN_PLUGIN_WEIGHT,
     request_id=caller(string("unique in the run; default: digest of the request", digest=False)),
     intent_id=caller(string("id of the intent", nullable=True, digest=False)),
     intent_source=caller(string("model, policy or runtime; all take the same path")),
@@ -90,7 +83,7 @@ REQUESTS = table(
     merge_policy=caller(string("overrides the purpose's", nullable=True)),
     output_shape=caller(string("overrides the purpose's", nullable=True)),
     detail=caller(string("overrides the purpose's", nullable=True)),
-    **_OWN_WEIGHTS,
+    weights=caller(string("its own weights of score terms, a JSON object by name; null = none", nullable=True)),
 )
 
 GRANTS = table(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ..schema import boolean, caller, string, strings, table, timestamp
-from .inputs import _COUNTS, _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS, PURPOSE_POLICIES, REQUESTS
+from .inputs import _COUNTS, PURPOSE_POLICIES, REQUESTS
 
 SAME_AS_ASKED = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "session_id",
-                 "purpose", "as_of", "allow_stale_memory", "require_citation", "require_snapshot", "tokenizer", "recall_effort")  # fmt: skip
-"""The columns of CONTRACTS that are those of the request, besides its own weights."""
+                 "purpose", "as_of", "allow_stale_memory", "require_citation", "require_snapshot", "tokenizer", "recall_effort",
+                 "weights")  # fmt: skip
+"""The columns of CONTRACTS that are those of the request."""
 
 CONTRACTS = table(
     "contracts",
     key=("request_id",),
     order=("request_id",),
     doc="The resolved retrieval contract of each request: what it may see, and how it chooses inside that.",
-    extra=_OWN_PLUGIN_WEIGHT,
     request_id=caller(string("the request", digest=False)),
     contract_id=caller(string("first 16 hex digits of the contract digest: the scope id of S0.14")),
     denied=caller(boolean("nothing can be asked under this contract")),
@@ -49,7 +49,6 @@ CONTRACTS = table(
     forbidden_sources=caller(strings("source selectors the role forbids; any match is withheld")),
     source_diversity=caller(boolean("no source has a second item before every source has one")),
     citation_style=caller(string("inline, footnote or bundle_only")),
-    **_OWN_WEIGHTS,
 )
 
 CONTRACT_BOUNDS = table(

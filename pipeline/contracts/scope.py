@@ -27,7 +27,6 @@ from ...nodes.columns.kept import rows_by
 from ...nodes.columns.keys import flat, gathered
 from ...nodes.errors import InputError, VerificationError
 from ...nodes.plugins import NO_PLUGINS, Plugins
-from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import CONTRACTS, REQUESTS
 from ...nodes.walls.gate import Gate
 from ...nodes.walls.gates import GATES
@@ -43,7 +42,7 @@ from ..plugins import installed
 from ..progress import counted
 from ..reading.access import opened
 from ..requests.allowed_names import AllowedNames
-from ..requests.fields import FIELDS
+from ..requests.fields import FIELDS, weights_of
 from ..requests.narrowing import BOUNDS, PLACES, Fields, narrowed
 from ..requests.presets import plain_fields
 from ..requests.resolve import RequestResolver
@@ -180,8 +179,9 @@ def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
     if not rows:
         raise InputError(f"Expected a snapshot of a valid request, got one of an invalid request - at {snapshot_id}")
     asked: dict[str, Any] = rows[0]
-    kept = [name for name in FIELDS if name not in _ENVELOPE and not REQUESTS.columns[name].free_text]
-    return Fields({name: asked[name] for name in (*kept, *terms_of_plugins(asked)) if asked[name] is not None})
+    columns = {name: column for name, column in REQUESTS.columns.items() if name in FIELDS and name not in _ENVELOPE}
+    kept = {name: asked[name] for name, column in columns.items() if asked[name] is not None and not column.free_text}
+    return Fields(kept | {f"weight_{term}": weight for term, weight in weights_of(asked["weights"]).items()})
 
 
 _APART = ("request_id", "contract_id")
@@ -191,8 +191,7 @@ IDS_SHOWN = 20
 
 def difference(one: ContractScope, other: ContractScope, *, ids: bool = False) -> dict[str, Any]:
     """Differing fields, and counts of rows in one, the other and both; with `ids`, the first ids of each side."""
-    known = dict.fromkeys(terms_of_plugins((*one.contract, *other.contract)))
-    names = [name for name in (*CONTRACTS.names(audience="caller"), *known) if name not in _APART]
+    names = [name for name in CONTRACTS.names(audience="caller") if name not in _APART]
     fields = [
         {"field": name, "a": one.contract.get(name), "b": other.contract.get(name)}
         for name in names

@@ -7,6 +7,7 @@ Messages name the field as it was written.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -83,7 +84,7 @@ FIELDS: dict[str, c.Converter] = {
     "detail": v.DETAILS.canonical,
     **{f"weight_{term}": c.weight for term in v.WEIGHED_TERMS},
 }
-"""Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are deliberately missing: they are set on
+"""Column of REQUESTS to its converter; the weights are one column there, see `weights_text`. `asked_at`, `asked_by` and `preset` are deliberately missing: they are set on
 arrival.
 """
 
@@ -91,16 +92,15 @@ PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter
 """Columns of allowances, whose patterns may be products."""
 BOUNDS = frozenset({*PATTERNS, "denied_sources", "denied_paths"})
 """Columns of patterns."""
-LISTS = frozenset(column for column in FIELDS if str(REQUESTS.columns[column].type).startswith("list"))
-TEXTS = tuple(column for column in FIELDS if REQUESTS.columns[column].free_text and column not in LISTS)
+_TYPES = {column: REQUESTS.columns[column].type for column in FIELDS if column in REQUESTS.columns}
+LISTS = frozenset(column for column, type_ in _TYPES.items() if pa.types.is_list(type_))
+TEXTS = tuple(column for column in _TYPES if REQUESTS.columns[column].free_text and column not in LISTS)
 NUMBERS = frozenset(
     column
-    for column in FIELDS
-    if (type_ := REQUESTS.columns[column].type)
-    and (pa.types.is_boolean(type_) or pa.types.is_primitive(type_))
-    and not pa.types.is_temporal(type_)
+    for column, type_ in _TYPES.items()
+    if (pa.types.is_boolean(type_) or pa.types.is_primitive(type_)) and not pa.types.is_temporal(type_)
 )
-"""Columns of numbers and flags."""
+"""Columns of numbers and flags, besides weights."""
 
 ALIASES = {
     "user_id": "principal",
@@ -167,9 +167,24 @@ def _plugin_weight(path: str) -> str | None:
     return f"weight_{found['term']}" if {_snake(group) for group in groups} <= {"weights", "scope"} else None
 
 
-def is_plugin_weight(column: str | None) -> bool:
-    """Whether a column of a request is the weight of a plugin's term, installed or not."""
-    return column is not None and column.startswith("weight_") and column not in FIELDS
+def is_weight(column: str | None) -> bool:
+    """Whether a field is the weight of a term, of a plugin that is installed or not included."""
+    return column is not None and column.startswith("weight_")
+
+
+def own_weights(fields: Mapping[str, Any]) -> dict[str, float]:
+    """The weights among some fields, by term."""
+    return {name.removeprefix("weight_"): value for name, value in fields.items() if is_weight(name)}
+
+
+def weights_text(weights: Mapping[str, float]) -> str | None:
+    """Weights by term as the column `weights` of REQUESTS."""
+    return json.dumps(weights, sort_keys=True) if weights else None
+
+
+def weights_of(text: str | None) -> dict[str, float]:
+    """The weights in that column, by term."""
+    return json.loads(text) if text else {}
 
 
 @lru_cache(maxsize=4096)

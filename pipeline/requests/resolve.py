@@ -38,7 +38,7 @@ from ..redaction.masking import redact_text
 from ..sources.file_kinds import CLASSES
 from .allowed_names import AllowedNames
 from .converters import identifier, json_text, name, names
-from .fields import BOUNDS, FIELDS, columns_of, fields_of
+from .fields import BOUNDS, FIELDS, columns_of, fields_of, own_weights, weights_text
 from .files import FileRow, Row
 from .handoff import handoff
 from .presets import Preset
@@ -106,11 +106,9 @@ class RequestResolver:
         return self._one(_parse(row, 0, "request", {}), common, instant(asked_at, "asked_at"))
 
     def table(self, requests: Iterable[dict[str, Any]]) -> pa.Table:
-        """REQUESTS by request_id. Columns of plugins do not depend on the other rows: a request is stored the same alone
-        and in a batch.
-        """
-        plugins = dict.fromkeys(f"weight_{term}" for term in self.known.score_terms)
-        return REQUESTS.from_rows([plugins | one for one in sorted(requests, key=lambda one: one["request_id"])])
+        """REQUESTS by request_id."""
+        rows = [one | {"weights": weights_text(own_weights(one))} for one in requests]
+        return REQUESTS.from_rows(sorted(rows, key=lambda one: one["request_id"]))
 
     def resolve(
         self, rows: Iterable[Row], asked_at: datetime, defaults: Mapping[str, Any] | None = None

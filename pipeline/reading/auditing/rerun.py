@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ....nodes.errors import ErasedError, StoreError
 from ....nodes.recall.bm25 import Bm25
-from ....nodes.tables import CAPTURES, REQUESTS
+from ....nodes.tables import CAPTURES
 from ...config.settings import Settings
 from ...encoders.cross_encoder import PairScores
 from ...encoders.encoder import encoder_of
@@ -28,6 +28,7 @@ from ...line.lanes import MODEL_FAULTS, lanes_off
 from ...line.provenance import provenance
 from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
+from ...requests.fields import is_weight, own_weights, weights_of, weights_text
 from ..access import pinned_corpus
 from ..snapshots import Readable
 
@@ -78,13 +79,13 @@ class Recorded:
 
     def changed(self, columns: Mapping[str, Any]) -> Recorded:
         """The same requests with other values in some columns, one value for all of them; without those refused on arrival."""
-        requests = self.requests
-        for name, value in columns.items():
-            if name not in requests.column_names:  # the weight of a plugin's term that no request set
-                requests = requests.append_column(REQUESTS.extra_field(name), pa.nulls(requests.num_rows, pa.float64()))
+        requests, own = self.requests, own_weights(columns)
+        changed = {name: [value] * requests.num_rows for name, value in columns.items() if not is_weight(name)}
+        changed["weights"] = [weights_text(weights_of(text) | own) for text in requests["weights"].to_pylist()]
+        for name, values in changed.items():
             at = requests.schema.get_field_index(name)
             field = requests.schema.field(at)
-            requests = requests.set_column(at, field, pa.array([value] * requests.num_rows, field.type))
+            requests = requests.set_column(at, field, pa.array(values, field.type))
         return Recorded(requests, self.failures.slice(0, 0), self.captures)
 
 

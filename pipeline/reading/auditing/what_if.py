@@ -23,7 +23,7 @@ from ...engines.shards import with_counters
 from ...line.driver import together
 from ...line.tokenizers import registered
 from ...requests.allowed_names import AllowedNames
-from ...requests.fields import GROUPS, column_of, columns_of, fields_of, is_plugin_weight
+from ...requests.fields import GROUPS, column_of, columns_of, fields_of, is_weight
 from ...runs.parts import VIEWS
 from ..access import opened
 from ..grants import grants_or_none
@@ -71,7 +71,7 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
     """
     for name in given:
         column = column_of(name)
-        if column not in CHANGEABLE and not is_plugin_weight(column) and name != "weights":
+        if column not in CHANGEABLE and not is_weight(column) and name != "weights":
             raise InputError.one_of(
                 [column.replace("weight_", "weights.") for column in (*CHANGEABLE, "weight_PLUGIN.TERM")], name, at,
                 hint="principal, purpose, project and time are fixed; make a new request for another scope",
