@@ -112,17 +112,13 @@ def _fill(chunks: _Chunks, best: Sequence[int], costs: dict[int, Any], budget: i
 
 def _scopes(collection: Collection, name: str, limit: int | None) -> Iterator[tuple[_Chunks, list[tuple[str, str]]]]:
     """The chunks of every scope with queries, and these queries."""
-    queries = collection.read("queries")
-    queries["query_id"] = f"{collection.name}/" + queries["query_id"].astype(str)
-    queries = queries[queries["query_id"].isin(set(collection.qrels["query_id"]))]
-    queries = queries if limit is None else queries.head(limit)
-    corpus = collection.read("corpus")
+    queries = collection.queries.copy() if limit is None else collection.queries.head(limit).copy()
+    corpus = collection.corpus.copy()
     if collection.shape == "code":
-        texts = collection.read("blobs").set_index("blob_sha")["text"]
         corpus = corpus[corpus["kind"] == "source"] if name == "source-files" else corpus
         for commit, asked in queries.groupby("commit", sort=True):
             files = corpus[corpus["commit"] == commit]
-            yield _of_files(files["path"], files["blob_sha"].map(texts)), _pairs(asked)
+            yield _of_files(files["path"], files["blob_sha"].map(collection.texts)), _pairs(asked)
     elif collection.shape == "documents":
         yield _of_documents(corpus), _pairs(queries)
     else:

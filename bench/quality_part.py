@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 from bench_records import Row
 from embedding_part import model_folder
 from options import Options
+from scoped_retrieval.pipeline.evaluation.asking import Asking
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
 
 METRIC = "nDCG@10"
@@ -92,15 +92,13 @@ def row_of(
 
 def scored(collection: Collection, ranking: Callable[[list[str], list[str]], Any]) -> float:
     """The figure of a peer: `ranking` gives positions and scores of the documents for every query."""
-    corpus = pq.read_table(collection.folder / "corpus.parquet").to_pandas()
-    queries = pq.read_table(collection.folder / "queries.parquet").to_pandas()
+    corpus, queries = collection.corpus, collection.queries
     texts = (corpus["title"].fillna("") + "\n" + corpus["text"].fillna("")).tolist()
     positions, scores = ranking(texts, queries["text"].tolist())
     ids = corpus["doc_id"].astype(str).to_numpy()
-    names = [f"{collection.name}/{query}" for query in queries["query_id"].astype(str)]
     parts = [
         pd.DataFrame({"query_id": name, "doc_id": ids[row], "score": score.astype(float)})
-        for name, row, score in zip(names, positions, scores, strict=True)
+        for name, row, score in zip(queries["query_id"], positions, scores, strict=True)
     ]
     found = per_query(collection.qrels, pd.concat(parts, ignore_index=True), (METRIC,))[METRIC].mean()
     assert found > 0, f"Expected judged documents, got none - at {collection.name}"

@@ -13,8 +13,9 @@ from judged_folders import JUDGED, PAPERS, QUESTIONS, documents_folder, written
 from scipy import stats
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.evaluation.asking import Asking, index_collections
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import GOLD_PER_1000, Asking, evaluate, index_collections
+from scoped_retrieval.pipeline.evaluation.evaluate import GOLD_PER_1000, evaluate
 from scoped_retrieval.pipeline.evaluation.metrics import compared, holm, per_query
 from scoped_retrieval.pipeline.runs import Runs
 
@@ -117,7 +118,15 @@ def test_a_label_of_lines_counts_where_the_block_shows_one_of_them(tmp_path: Pat
     assert done.means("R@5").loc["full", "code"] > 0, "files count as before"
 
 
-def test_questions_alone_are_about_the_checkout_that_they_are_in(tmp_path: Path) -> None:
+def test_a_part_without_a_column_is_named(code: Path) -> None:
+    pd.DataFrame({"query_id": ["q1"], "path": ["sum.py"]}).to_parquet(code / "qrels.parquet")
+    with pytest.raises(InputError, match=r"Expected the column relevance, got none - at .*code: qrels"):
+        open_collection(code)
+
+
+def test_questions_alone_are_about_the_checkout_that_they_are_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import subprocess
 
     (tmp_path / "sum.py").write_text(ADD)
@@ -129,11 +138,12 @@ def test_questions_alone_are_about_the_checkout_that_they_are_in(tmp_path: Path)
         open_collection(folder.parent)
     for args in (["add", "sum.py"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
         subprocess.run(["git", *args], cwd=tmp_path, check=True)
-    done = evaluate([open_collection(folder.parent)], Asking(tmp_path / "w", semantic=False), metrics=["R@5"])
+    monkeypatch.chdir(folder.parent)
+    done = evaluate([open_collection(Path())], Asking(tmp_path / "w", semantic=False), metrics=["R@5"])
     assert (done.means("line shown").loc["block", "questions"], done.means("R@5").loc["full", "questions"]) == (1, 1)
     for query, path, got in (("9", "sum.py", "'9'"), ("1", "sun.py", "'sun.py'"), ("1", "", "''"), ("1", f"sum.py:{10**20}", "'sum.py:1")):  # fmt: skip
         (folder / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n1\tsum.py\t1\n{query}\t{path}\t1\n")
-        with pytest.raises(InputError, match=f"got {got}.* - at .*test.tsv"):
+        with pytest.raises(InputError, match=f"got {got}.* - at .*questions: qrels"):
             open_collection(folder.parent)
 
 

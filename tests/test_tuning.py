@@ -12,15 +12,16 @@ import pandas as pd
 import pytest
 import yaml
 from golden_file import expect_golden
-from judged_folders import documents_folder, talks_folder
+from judged_folders import documents_folder, talks_folder, written
 from plugin_package import install
 from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights
 from scoped_retrieval.pipeline.evaluation import tuning
+from scoped_retrieval.pipeline.evaluation.asking import Asking
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
 from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, fitted_weights, tune
 
@@ -90,7 +91,8 @@ def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, mon
     everything = {f"one/q{n}" for n in (1, 2, 3)}
     assert sorted(map(sorted, fits[:3])) == sorted(sorted(everything - {query}) for query in everything)
     assert fits[3] == everything
-    assert sorted(alone.values.loc[alone.values["metric"] == "R@10", "query_id"]) == sorted(everything)
+    measured = alone.values[(alone.values["metric"] == "R@10") & (alone.values["system"] == FITTED)]
+    assert sorted(measured["query_id"]) == sorted(everything)
 
 
 def test_the_term_of_a_plugin_is_fitted(tmp_path, monkeypatch):
@@ -100,6 +102,26 @@ def test_the_term_of_a_plugin_is_fitted(tmp_path, monkeypatch):
     done = tune(collections, Asking(work, **how), least_queries=2)
     assert done.before["answer-question"]["acme.length"] == 0.3
     assert done.weights["answer-question"]["acme.length"] != 0.3
+
+
+def test_lines_that_were_judged_are_measured_and_nothing_is_fitted_to_them(tmp_path):
+    texts = ["def add(line, more):\n    return line + more\n", "def split(line):\n    return line.split()\n"]
+    paths, shas = ("sum.py", "text.py"), ("b0", "b1")
+    snapshot = {"doc_id": paths, "commit": "c1", "timestamp": "2024-01-01", "path": paths, "blob_sha": shas}
+    asked = {"query_id": ["q1", "q2"], "text": ["add to a line", "split a line"], "commit": "c1"}
+    gold = {"query_id": ["q1", "q2"], "doc_id": "", "path": ["sum.py:2", "text.py:90"], "relevance": 1}
+    blobs = pd.DataFrame({"blob_sha": shas, "text": texts})
+    folder = written(
+        tmp_path / "code",
+        corpus=pd.DataFrame(snapshot),
+        blobs=blobs,
+        queries=pd.DataFrame(asked),
+        qrels=pd.DataFrame(gold),
+    )
+    done = tune([open_collection(folder)], Asking(tmp_path / "w", semantic=False), measures=["R@10"], least_queries=2)
+    means = done.held_out().set_index("collection")[DEFAULT]
+    assert means.to_dict() == {"code": 1.0, "code, by lines": 0.5}
+    assert {one["collection"]: one["queries"] for one in done.data} == {"code": 2}
 
 
 def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeypatch):

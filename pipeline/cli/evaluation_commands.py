@@ -20,6 +20,8 @@ Work = Annotated[Path, typer.Option("--work", metavar="DIR", help="Folder for co
 WORK = Path(".scoped-retrieval/eval")
 BLOCKS = (900, 2000, 4000)
 """Default token budgets at which the block is measured."""
+COMMITS = 200
+"""Default number of commits that `tune --commits` asks about."""
 
 
 def eval(  # noqa: A001 - the name of the command
@@ -36,9 +38,8 @@ def eval(  # noqa: A001 - the name of the command
     no_semantic: NoSemantic = False,
 ) -> None:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
-    from ..evaluation.evaluate import GOLD_PER_1000, evaluate
+    from ..evaluation.evaluate import FULL, OF_BLOCKS, evaluate
     from ..evaluation.metrics import DEFAULT_METRICS
-    from ..evaluation.rankings import DOCUMENTS, FULL, LINES, TOKENS
 
     settings = settings_of()
     metrics = tuple(metric or DEFAULT_METRICS)
@@ -50,8 +51,8 @@ def eval(  # noqa: A001 - the name of the command
     )
     note(f"{done.seconds_index} s index {done.corpus}, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
-    for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES):
-        if len(means := done.means(name).rename_axis("system").dropna(how="all")):
+    for name in (*metrics, *OF_BLOCKS):
+        if len(means := done.means(name)):
             text += frame_table(name, means)
     for kind, table in done.compared(metrics[0]).items():
         text += frame_table(f"{metrics[0]}, {kind}, compared with {FULL}", table.drop(columns=["low", "high"]))
@@ -62,7 +63,7 @@ def _asking(settings: Any, work: Path, limit: int | None, purpose: str | None, *
     """How `eval` and `tune` ask: with vectors, if an encoder is there."""
     from ..config.policies.tables import load_policies
     from ..encoders.encoder import encoder_available, is_bundled
-    from ..evaluation.evaluate import Asking
+    from ..evaluation.asking import Asking
 
     return Asking(
         work,
@@ -113,21 +114,21 @@ def tune(
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ...nodes.errors import InputError
     from ..config.policies.weight_files import weight_file_text
-    from ..evaluation.commit_tuning import draw, tune_commits
+    from ..evaluation.synthetic import commit_collection
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
 
     settings = settings_of()
-    how = _asking(settings, work, limit, purpose, semantic=not no_semantic)
-    measures = metric or MEASURES
     if commits:
         if len(collections) != 1:
             raise InputError.described("one checkout", str(len(collections)), "tune --commits")
-        done = tune_commits(collections[0], how, measures=measures, least_queries=least_queries)
+        judged = [commit_collection(collections[0].resolve(), limit or COMMITS)]
     else:
-        done = tuned(opened(settings, collections, split), how, measures=measures, least_queries=least_queries)
+        judged = opened(settings, collections, split)
+    how = _asking(settings, work, limit, purpose, semantic=not no_semantic)
+    done = tuned(judged, how, measures=metric or MEASURES, least_queries=least_queries)
     if picture is not None:
-        draw(done, picture)
+        done.draw(picture)
     provenance = {"command": "tune", "date": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import csv
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
@@ -24,6 +25,10 @@ INTERVAL = 0.95
 """The coverage of intervals, those of the t-test."""
 
 Float = NDArray[np.float64]
+TESTED = ("low", "high", "difference", "difference_low", "difference_high", "p", "p_holm")
+_MEASURE = re.compile(r"^(\w+)(?:\((.*)\))?(?:@(\d+))?$")
+"""Name, parameters and cutoff."""
+_GIVEN = re.compile(r"(\w+)=([^,]+)")
 DEFAULT_METRICS = ("nDCG@10", "R@5", "R@10", "R@20", "RR@10")
 
 
@@ -46,7 +51,9 @@ def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = D
 
 
 def measures_named(names: Sequence[str]) -> dict[str, Any]:
-    """The measures of `ir_measures` with these names.
+    """The measures of `ir_measures` with these names, such as `nDCG@10` or `Judged(rel=2)@5`.
+
+    `ir_measures.parse_measure` (0.4.3) fails under Python 3.14: it reads classes of `ast` that were removed.
 
     Raises:
         InputError: there is no such measure, or the package is missing.
@@ -54,34 +61,17 @@ def measures_named(names: Sequence[str]) -> dict[str, Any]:
     registry, found = package("ir_measures", "eval").measures.registry, {}
     for name in names:
         try:
-            found[name] = _parsed(name, registry)
-        except (AssertionError, KeyError, TypeError, ValueError, SyntaxError) as error:
+            measure, given, cutoff = _MEASURE.findall(name)[0]
+            values = {key: ast.literal_eval(value) for key, value in _GIVEN.findall(given)}
+            values |= {registry[measure].AT_PARAM: int(cutoff)} if cutoff else {}
+            if values.get(registry[measure].AT_PARAM, 1) < 1:  # it would end the process in pytrec_eval
+                raise ValueError(name)
+            found[name] = registry[measure](**values)
+            found[name].validate_params()
+        except (AssertionError, IndexError, KeyError, TypeError, ValueError, SyntaxError) as error:
             expected = "a measure by its ir_measures name, e.g. nDCG@10 or R@100"
             raise InputError.expected(expected, name, "--metric") from error
     return found
-
-
-def _parsed(name: str, registry: Mapping[str, Any]) -> Any:
-    """The measure of a name such as `nDCG@10` or `Judged(rel=2)@5`.
-
-    `ir_measures.parse_measure` (0.4.3) fails under Python 3.14: it reads classes of `ast` that were removed.
-    """
-    node, values = ast.parse(name, mode="eval").body, {}
-    cutoff = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) else None
-    node = node.left if cutoff is not None and isinstance(node, ast.BinOp) else node
-    if isinstance(node, ast.Call) and not node.args:
-        values = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
-        node = node.func
-    if not isinstance(node, ast.Name):
-        raise ValueError(name)
-    measure = registry[node.id]
-    if cutoff is not None:
-        values[measure.AT_PARAM] = ast.literal_eval(cutoff)
-    if not values.get(measure.AT_PARAM, 1) > 0:  # it would end the process in pytrec_eval
-        raise ValueError(name)
-    made = measure(**values)
-    made.validate_params()
-    return made
 
 
 def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
@@ -93,35 +83,57 @@ def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
     rows.to_csv(path, sep=" ", columns=columns, header=False, index=False, float_format="%.10g", quoting=csv.QUOTE_NONE)
 
 
-def compared(values: pd.DataFrame, against: str) -> pd.DataFrame:
-    """One row per system, in the order of the columns: mean, low, high, difference, difference_low, difference_high, p, p_holm.
+def figures(values: pd.DataFrame, against: str, tested: Sequence[str]) -> pd.DataFrame:
+    """A row per collection, and per kind with several (`all code`), measure and system: collection, kind, metric, system,
+    queries, value (the mean) and, for `tested` measures, the columns of `compared`.
 
-    A difference is the system's mean minus that of `against`. p and its correction are NaN for `against` itself and
-    where there are fewer than two queries; 1 where no query differs, and such a system is not counted in the
-    correction.
+    Args:
+        values: collection, kind, query_id, system, metric, value: one row per query, measure and system.
+        against: the system that the others are compared with.
+    """
+    rows = []
+    for name, of_group in groups(values):
+        common = {"collection": name, "kind": of_group["kind"].iloc[0], "queries": of_group["query_id"].nunique()}
+        for metric, of_metric in of_group.groupby("metric", sort=False):
+            means = of_metric.groupby("system", sort=False)["value"].mean()
+            wide = of_metric.pivot(index="query_id", columns="system", values="value")
+            wide = wide[means.index].dropna(axis="columns")  # systems that have a value for every query
+            found = compared(wide, against).T if metric in tested else {}
+            rows += [
+                {**common, "metric": metric, "system": system, "value": value, **dict(found.get(system, {}))}
+                for system, value in means.items()
+            ]
+    return pd.DataFrame(rows)
+
+
+def groups(values: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The values of every collection, then those of every kind with several."""
+    pools = [(f"all {kind}", of) for kind, of in values.groupby("kind", sort=False) if of["collection"].nunique() > 1]
+    return [*((str(name), of) for name, of in values.groupby("collection", sort=False)), *pools]
+
+
+def compared(values: pd.DataFrame, against: str) -> pd.DataFrame:
+    """One row per system, in the order of the columns: low, high, difference, difference_low, difference_high, p, p_holm.
+
+    `low` and `high` are the ends of the interval of the mean; a difference is the system's mean minus that of `against`. p and
+    its correction are NaN for `against` itself and where there are fewer than two queries; 1 where no query differs, and such a
+    system is not counted in the correction.
 
     Args:
         values: a row per query, a column per system.
         against: the column that the others are compared with.
-
-    Raises:
-        InputError: there is no such column, or scipy is missing.
     """
-    if against not in values.columns:
-        raise InputError.one_of(tuple(values.columns), against, "--against")
     cells = values.to_numpy(dtype=np.float64)
     differences = cells - values[[against]].to_numpy(dtype=np.float64)
     _, low, high = paired_t(cells)
     p, difference_low, difference_high = paired_t(differences)
     p[values.columns.get_loc(against)] = np.nan
     differing = np.where((differences == 0).all(axis=0), np.nan, p)
-    return pd.DataFrame(
-        {
-            "mean": cells.mean(axis=0), "low": low, "high": high, "difference": differences.mean(axis=0),
-            "difference_low": difference_low, "difference_high": difference_high, "p": p, "p_holm": np.where(np.isnan(differing), p, holm(differing)),
-        },
-        index=values.columns,
+    found = (
+        low, high, differences.mean(axis=0), difference_low, difference_high, p,
+        np.where(np.isnan(differing), p, holm(differing)),
     )  # fmt: skip
+    return pd.DataFrame(dict(zip(TESTED, found, strict=True)), index=values.columns)
 
 
 def paired_t(differences: Float) -> tuple[Float, Float, Float]:
@@ -142,9 +154,3 @@ def holm(p: Float) -> Float:
     order = known[np.argsort(p[known], kind="stable")]
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1.0)
     return adjusted
-
-
-def groups(values: pd.DataFrame) -> tuple[list[tuple[str, pd.DataFrame]], list[tuple[str, pd.DataFrame]]]:
-    """The values of every collection, and of every kind with several, `all code`: columns collection and kind."""
-    kinds = [(f"all {kind}", of) for kind, of in values.groupby("kind", sort=False) if of["collection"].nunique() > 1]
-    return [(str(name), of) for name, of in values.groupby("collection", sort=False)], kinds

@@ -1,6 +1,7 @@
 """Judged requests without judges: known items of a corpus, and commits of a repository.
 
-Reads: rows of evidence, or a Git history. Gives: `known_items` and `commit_questions`, requests with their qrels.
+Reads: rows of evidence, or a Git history. Gives: `known_items` and `commit_questions`, requests with their qrels, and
+`commit_collection`, which judges lines, too.
 
 Note: a known item is a row that is searched for with its own words (Azzopardi et al. 2007): such figures compare
 weights on one corpus, and do not carry over to real questions. A commit's subject serves as a question, answered by the
@@ -22,11 +23,13 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ..sources.git_commands import ABSENT, Git
+from .collections import Collection, code_collection, snapshots_of
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _WORDS = 4
 _FILES = 8
 """A commit that changes more files is not a clear answer to a question."""
+_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? ")
 Requests = list[dict[str, Any]]
 
 
@@ -94,3 +97,35 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     if not requests:
         raise InputError.described("commits that change files of the commit before", "none", str(repository))
     return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])
+
+
+def commit_collection(repository: Path, count: int) -> Collection:
+    """The subjects of the latest commits, about the state before each: the files that it changed, and their lines.
+
+    Raises:
+        InputError: there is no Git history here, or no such commit in it.
+    """
+    git = Git(repository)
+    requests, qrels = commit_questions(repository, count)
+    asked = [(r["request_id"], r["question"], r["time"]["as_of"].removeprefix("commit:")) for r in requests]
+    queries = pd.DataFrame(asked, columns=pd.Index(["query_id", "text", "commit"]))
+    files = qrels.rename(columns={"doc_id": "path"})
+    lines = pd.concat([_changed_lines(git, query) for query in queries["query_id"]]).merge(files)
+    lines["path"] += ":" + lines["first"].astype(str) + "-" + lines["last"].astype(str)
+    commits = [commit for commit in git.commits("HEAD") if commit.sha in set(queries["commit"])]
+    judged = pd.concat([files, lines[[*files]]], ignore_index=True)
+    return code_collection(repository.name, *snapshots_of(git, commits), queries, judged, "explain-code")
+
+
+def _changed_lines(git: Git, query: str) -> pd.DataFrame:
+    """The lines of the state before a commit that it changed, or between which it added some: query_id, path, first, last."""
+    commit = query.removeprefix("commit-")
+    patch = git.run("diff-tree", "-p", "-U0", "--no-commit-id", "--no-ext-diff", "--no-textconv", commit)
+    path, found = "", []
+    for line in patch.split(b"\n"):
+        if line.startswith(b"--- "):
+            path = line[6:].decode("utf-8", "replace")
+        elif hunk := _HUNK.match(line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            found.append((query, path, first, first + max(count - 1, 0)))
+    return pd.DataFrame(found, columns=pd.Index(["query_id", "path", "first", "last"]))

@@ -3,7 +3,8 @@
 Reads collections and a run of their queries. Gives `Tuning`: per purpose the weights fitted to all queries, and for
 every query its figures under weights that were fitted without it, and under the weights in force. If a purpose has
 several collections, each is held out in turn; otherwise folds of the queries are, and all queries of one conversation
-are in the same fold.
+are in the same fold. Where judgements name lines, the rows that contain one are measured as well, and nothing is fitted to
+them.
 
 Note: the weights that are written were fitted to every query, so they have no figures of their own. The figures
 reported are those of the procedure: of weights fitted the same way without the queries measured.
@@ -16,8 +17,9 @@ keeps terms that few queries affect in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +28,10 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
 from ..extras import package
+from .asking import FULL, Asking, JudgedRun, ask
 from .collections import Collection
-from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import MEASURES, FrozenTerms
-from .metrics import compared, groups, holm, measures_named
+from .metrics import figures, measures_named
 
 ITERATIONS = 30
 PULL = 1.0
@@ -122,22 +124,6 @@ LEAST_QUERIES = 20
 
 
 @dataclass(frozen=True)
-class Part:
-    """The candidates of one collection of judged queries, and the groups of the queries."""
-
-    name: str
-    kind: str
-    purpose: str
-    terms: FrozenTerms
-    groups: np.ndarray
-    """A number per query: queries with the same number are held out together."""
-    version: str
-    """What identifies the collection's content."""
-    lines: FrozenTerms | None = None
-    """The same candidates, judged by lines; measured, and nothing is fitted to them."""
-
-
-@dataclass(frozen=True)
 class Tuning:
     """The fitted weights, and figures of held-out queries."""
 
@@ -147,7 +133,7 @@ class Tuning:
     before: dict[str, dict[str, float]]
     """Purpose -> the weights in force of the same terms."""
     values: pd.DataFrame
-    """purpose, collection, kind, query_id, metric, `in force` and `fitted`: one row per query and measure."""
+    """purpose, collection, kind, query_id, metric, system, value, where the systems are `in force` and `fitted`."""
     left_out: dict[str, str]
     """Purpose -> the parts that were held out in turn."""
     data: list[dict[str, Any]]
@@ -156,28 +142,42 @@ class Tuning:
     def held_out(self) -> pd.DataFrame:
         """Means over held-out queries: a row per collection, and per kind with several.
 
-        Columns: purpose, metric, collection, queries, `in force`, `fitted`, difference, low, high, p, p_holm. The
-        correction covers the collections, and the pools, of one purpose and measure.
+        Columns: purpose, metric, collection, queries, `in force`, `fitted`, difference, low, high, p.
         """
-        rows = []
-        for (purpose, metric), of_metric in self.values.groupby(["purpose", "metric"], sort=False):
-            for named in groups(of_metric):
-                head = {"purpose": purpose, "metric": metric}
-                found = [head | {"collection": name, "queries": len(own), **_compared(own)} for name, own in named]
-                adjusted = holm(np.array([row["p"] for row in found], dtype=np.float64))
-                rows += [row | {"p_holm": float(p)} for row, p in zip(found, adjusted, strict=True)]
-        return pd.DataFrame(rows)
+        of_purposes = self.values.groupby("purpose", sort=False)
+        measures = self.values["metric"].unique()
+        rows = pd.concat([figures(of, DEFAULT, measures).assign(purpose=purpose) for purpose, of in of_purposes])
+        rows = rows[rows["system"] == FITTED].drop(columns=["low", "high"])
+        rows = rows.assign(**{DEFAULT: rows["value"] - rows["difference"], FITTED: rows["value"]})
+        rows = rows.rename(columns={"difference_low": "low", "difference_high": "high"})
+        return rows[["purpose", "metric", "collection", "queries", DEFAULT, FITTED, "difference", "low", "high", "p"]]
 
     def fitted(self) -> dict[str, Any]:
         """The metadata of a weight file besides command, date and versions: plain values."""
-        table = self.held_out()
-        table = table.assign(**{name: table[name].round(4) for name in (DEFAULT, FITTED, "difference", "low", "high")})
-        table = table.assign(**{name: table[name].round(6) for name in ("p", "p_holm")})
-        rows = table.astype(object).where(table.notna(), None).to_dict("records")
+        digits = dict.fromkeys((DEFAULT, FITTED, "difference", "low", "high"), 4) | {"p": 6}
+        table = self.held_out().round(digits)
         return {
             "run": self.run_id, "data": self.data, "left_out": self.left_out, "weights_in_force": self.before,
-            "held_out": rows,
+            "held_out": table.astype(object).where(table.notna(), None).to_dict("records"),
         }  # fmt: skip
+
+    def draw(self, path: Path) -> None:
+        """Write a picture of the held-out means, in force and fitted, one bar per collection and measure.
+
+        Raises:
+            InputError: matplotlib is missing, or the file cannot be written.
+        """
+        figure: Any = package("matplotlib.figure", "eval").Figure(figsize=(8, 4), layout="constrained")
+        table = self.held_out()
+        means = table.set_index(table["metric"] + "\n" + table["collection"])[[DEFAULT, FITTED]]
+        title = "Questions that were left out of the fit"
+        axes: Any = means.plot.bar(ax=figure.subplots(), rot=0, ylim=(0, 1), xlabel="", title=title)
+        for bars in axes.containers:
+            axes.bar_label(bars, fmt="%.3f", fontsize=8)
+        try:
+            figure.savefig(path)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{error}: --picture {path}") from error
 
 
 def tune(
@@ -190,8 +190,7 @@ def tune(
     """Fit weights to the judged queries of some collections, and measure them on held-out queries.
 
     Args:
-        how: the purpose is by default `answer-question` for documents and conversations, `fix-test` for code; weights
-            are fitted to the score terms of enabled plugins as well.
+        how: weights are fitted to the score terms of enabled plugins as well.
         measures: those to report, by their `ir_measures` names.
         least_queries: the minimum number of queries of a purpose with both relevant and other candidates.
 
@@ -200,60 +199,89 @@ def tune(
     """
     measures_named(measures)
     asked = ask(collections, how, blocks=None)
-    return fit(asked.run.run_id, parts_of(asked, collections, how.purpose), measures, least_queries, how.progress)
-
-
-def fit(
-    run_id: str, parts: Sequence[Part], measures: Sequence[str], least: int, progress: Callable[[str], None]
-) -> Tuning:
-    """Fit weights to every purpose of some parts, and measure them on queries that were left out.
-
-    Raises:
-        InputError: there is too little data.
-    """
+    parts = [_Part.of(asked, collection, how.purpose) for collection in collections]
     weights, before, left_out, values = {}, {}, {}, []
-    for named in dict.fromkeys(part.purpose for part in parts):
-        of_purpose = [part for part in parts if part.purpose == named]
-        _expect_queries(of_purpose, least)
+    for purpose in dict.fromkeys(part.purpose for part in parts):
+        of_purpose = [part for part in parts if part.purpose == purpose]
+        _expect_queries(of_purpose, least_queries)
         start = of_purpose[0].terms.in_force()
-        left_out[named] = "one collection" if len(of_purpose) > 1 else f"one of {FOLDS} folds of queries"
+        left_out[purpose] = "one collection" if len(of_purpose) > 1 else f"one of {FOLDS} folds of queries"
         for kept, out in _splits(of_purpose):
-            progress(f"fitting {named} without {', '.join(sorted({part.name for part in out}))}")
+            how.progress(f"fitting {purpose} without {', '.join(sorted({part.collection.name for part in out}))}")
             fitted = fitted_weights([part.terms for part in kept], start)
-            values += [_values(part, measures, fitted) for part in out]
-        progress(f"fitting {named}")
-        weights[named] = fitted_weights([p.terms for p in of_purpose], start)
-        before[named] = {term: start[term] for term in weights[named]}
+            values += [table for part in out for table in part.values(measures, fitted)]
+        how.progress(f"fitting {purpose}")
+        weights[purpose] = fitted_weights([part.terms for part in of_purpose], start)
+        before[purpose] = {term: start[term] for term in weights[purpose]}
     data = [
-        {"collection": p.name, "version": p.version, "purpose": p.purpose, "queries": len(p.terms.queries)}
-        for p in parts
-    ]
-    return Tuning(run_id, weights, before, pd.concat(values, ignore_index=True), left_out, data)
+        {"collection": part.collection.name, "version": part.collection.digest(), "purpose": part.purpose,
+         "queries": len(part.terms.queries)}
+        for part in parts
+    ]  # fmt: skip
+    return Tuning(asked.run.run_id, weights, before, pd.concat(values, ignore_index=True), left_out, data)
 
 
-def parts_of(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
-    """The candidates of each collection."""
-    parts = []
-    for collection in collections:
-        queries = asked.queries[collection.name]
-        _, documents = asked.documents(collection)
-        candidates = FrozenTerms.of(asked.run, collection.qrels, documents=documents, queries=queries)
+@dataclass(frozen=True)
+class _Part:
+    """The candidates of one collection of judged queries, and the groups of the queries."""
+
+    collection: Collection
+    purpose: str
+    terms: FrozenTerms
+    groups: np.ndarray
+    """A number per query: queries with the same number are held out together."""
+    lines: FrozenTerms | None
+    """The same candidates, judged by lines."""
+
+    @classmethod
+    def of(cls, asked: JudgedRun, collection: Collection, purpose: str | None) -> _Part:
+        queries, documents = asked.queries[collection.name], asked.documents[collection.name]
+        terms = FrozenTerms.of(asked.run, collection.qrels, documents=documents, queries=queries)
+        lines = None
+        if len(collection.labels):
+            lines = FrozenTerms.of(asked.run, _rows_with_lines(asked, collection), queries=queries)
         requests = {request["request_id"]: request for request in collection.requests(purpose=purpose)}
         projects = pd.Series([requests[query]["project"] for query in queries])
         groups = pd.factorize(projects)[0] if projects.nunique() > 1 else np.arange(len(queries))
-        asked_for = requests[queries[0]]["purpose"]
-        parts.append(Part(collection.name, collection.shape, asked_for, candidates, groups, collection.digest()))
-    return parts
+        return cls(collection, requests[queries[0]]["purpose"], terms, groups, lines)
+
+    def some(self, chosen: np.ndarray) -> _Part:
+        """The part of some of its queries."""
+        queries = [query for query, wanted in zip(self.terms.queries, chosen, strict=True) if wanted]
+        lines = self.lines and self.lines.of_queries(queries)
+        return replace(self, terms=self.terms.of_queries(queries), groups=self.groups[chosen], lines=lines)
+
+    def values(self, measures: Sequence[str], fitted: Mapping[str, float]) -> Iterator[pd.DataFrame]:
+        """The figures of every query, under the weights in force and under new ones."""
+        for terms, suffix in ((self.terms, ""), (self.lines, ", by lines")):
+            if terms is None:
+                continue
+            name, kind = self.collection.name + suffix, self.collection.shape + suffix
+            for system, weights in ((DEFAULT, None), (FITTED, fitted)):
+                found = terms.values(weights, measures).reset_index().melt(id_vars="query_id", var_name="metric")
+                yield found.assign(purpose=self.purpose, collection=name, kind=kind, system=system)
 
 
-def _expect_queries(parts: Sequence[Part], least: int) -> None:
+def _rows_with_lines(asked: JudgedRun, collection: Collection) -> pd.DataFrame:
+    """Judgements by evidence id: the candidates that contain a judged line."""
+    frame = asked.corpus.frame(collection.projects())
+    candidates = asked.table("candidates", FULL, ["evidence_id", "placement"])
+    candidates = candidates[candidates["query_id"].isin(asked.queries[collection.name])].reset_index(drop=True)
+    lines = frame.placements.select(["line_start", "line_end"]).take(candidates["placement"].to_numpy()).to_pandas()
+    pairs = pd.concat([candidates, lines], axis=1).merge(collection.labels, on=["query_id", "doc_id"])
+    pairs = pairs[(pairs["line_start"] <= pairs["last"]) & (pairs["line_end"] >= pairs["first"])]
+    judged = pairs[["query_id", "evidence_id"]].drop_duplicates().rename(columns={"evidence_id": "doc_id"})
+    return judged.assign(relevance=1)
+
+
+def _expect_queries(parts: Sequence[_Part], least: int) -> None:
     """Refuse a fit to so few queries that their weights would follow single ones.
 
     Raises:
         InputError: fewer than `least` queries have both relevant and other candidates.
     """
     if (telling := sum(part.terms.telling() for part in parts)) < least:
-        names = ", ".join(part.name for part in parts)
+        names = ", ".join(part.collection.name for part in parts)
         raise InputError.described(
             f"{least} queries or more whose candidates hold relevant documents and others",
             f"{telling} of {sum(len(part.terms.queries) for part in parts)}",
@@ -262,40 +290,13 @@ def _expect_queries(parts: Sequence[Part], least: int) -> None:
         )
 
 
-def _splits(parts: Sequence[Part]) -> list[tuple[list[Part], list[Part]]]:
+def _splits(parts: Sequence[_Part]) -> list[tuple[list[_Part], list[_Part]]]:
     """Pairs of training and test data: every query is measured once."""
     if len(parts) > 1:
         return [([other for other in parts if other is not part], [part]) for part in parts]
     part = parts[0]
     groups = np.random.default_rng(SEED).permutation(int(part.groups.max()) + 1)
     if len(groups) < 2:
-        raise InputError.described("two queries or more, so that one can be left out", "one", part.name)
+        raise InputError.described("two queries or more, so that one can be left out", "one", part.collection.name)
     fold = (groups % min(FOLDS, len(groups)))[part.groups]
-    return [([_some(part, fold != n)], [_some(part, fold == n)]) for n in np.unique(fold)]
-
-
-def _some(part: Part, chosen: np.ndarray) -> Part:
-    queries = [query for query, wanted in zip(part.terms.queries, chosen, strict=True) if wanted]
-    lines = part.lines.of_queries(queries) if part.lines is not None else None
-    return replace(part, terms=part.terms.of_queries(queries), groups=part.groups[chosen], lines=lines)
-
-
-def _values(part: Part, measures: Sequence[str], fitted: Mapping[str, float]) -> pd.DataFrame:
-    """The figures of every query of a part, under the weights in force and under new ones."""
-    tables = []
-    for terms, suffix in ((part.terms, ""), (part.lines, ", by lines")):
-        if terms is None:
-            continue
-        head = {"purpose": part.purpose, "collection": part.name + suffix, "kind": part.kind + suffix}
-        before, after = terms.values(measures=measures), terms.values(fitted, measures)
-        for measure in measures:
-            values = {DEFAULT: before[measure].to_numpy(), FITTED: after[measure].to_numpy()}
-            tables.append(pd.DataFrame({**head, "query_id": terms.queries, "metric": measure, **values}))
-    return pd.concat(tables)
-
-
-def _compared(values: pd.DataFrame) -> dict[str, float]:
-    row = compared(values[[DEFAULT, FITTED]].reset_index(drop=True), DEFAULT).to_dict("index")[FITTED]
-    tested = {"difference": "difference", "low": "difference_low", "high": "difference_high", "p": "p"}
-    means = {name: float(values[name].mean()) for name in (DEFAULT, FITTED)}
-    return means | {name: float(row[column]) for name, column in tested.items()}
+    return [([part.some(fold != n)], [part.some(fold == n)]) for n in np.unique(fold)]
