@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ..sources.document_reader import DocumentReader
+from ..sources.files import MAX_LONG_BYTES
 from ..sources.git_commands import ABSENT, Blobs, Change, Commit, Git, work_tree_root
 from ..sources.git_history import commit_table, read_changes
 from ..sources.report import SourceReport
@@ -53,8 +54,6 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 _LAYOUTS = "Parquet: corpus.parquet, queries.parquet, qrels.parquet; BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv; see docs/quality.md"
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """The recorded time of collections without one."""
-MAX_FILE_BYTES = 4_000_000
-"""Collections were curated by their authors, so the limit of the file readers is lifted."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +276,7 @@ def snapshots_of(git: Git, commits: Sequence[Commit], without: bytes = b"/") -> 
     corpus["timestamp"] = pd.to_datetime(corpus["timestamp"], unit="us", utc=True)
     with Blobs(git) as blobs:
         texts = [
-            ((blobs.get(blob, MAX_FILE_BYTES) or b"").decode("utf-8", "replace"), blob)
+            ((blobs.get(blob, MAX_LONG_BYTES) or b"").decode("utf-8", "replace"), blob)
             for blob in corpus["blob_sha"].unique()
         ]
     return corpus, pd.DataFrame(texts, columns=pd.Index(["text", "blob_sha"]))
