@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
-from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
 from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.sources.records import read_evidence
 from scoped_retrieval.pipeline.sources.report import PLACE, SourceReport
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

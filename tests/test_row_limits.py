@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.schema import TIMESTAMP
-from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
 from scoped_retrieval.pipeline.sources.importing import MAX_ENTRIES, MAX_TEXT, normalize
+from scoped_retrieval.pipeline.sources.records import read_evidence
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)

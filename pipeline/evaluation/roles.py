@@ -21,9 +21,9 @@ from ..asking.retriever import Retriever
 from ..config.grants import grant_all
 from ..config.policies.tables import Policies
 from ..corpus.store import Corpus
-from ..sources.evidence_file import read_evidence
 from ..sources.importing import normalize
 from ..sources.jsonl import read_lines
+from ..sources.records import read_evidence
 from ..sources.report import SourceReport
 from .metrics import per_query
 

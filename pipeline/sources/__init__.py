@@ -6,5 +6,5 @@
 - chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `parts` of notebooks, pages and web pages;
   `headers`
 - `document_reader`: what was cut before, and the rest, in worker processes if it is much
-- records: `readers` (lists them), `records`, `structured` (with schemas), which share `record_rows` and `jsonl`; `evidence_file` and `mcp_resources`
+- records: `readers` (lists them), `records`, `structured` (with schemas), which share `record_rows` and `jsonl`; `mcp_resources`
 """

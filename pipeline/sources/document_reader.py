@@ -109,6 +109,7 @@ class DocumentReader:
         self._secret = secrets.token_bytes(_KEY_BYTES)
         self._groups: list[_Group] = []
         self._where: dict[bytes, tuple[int, int]] = {}
+        self._missing = set[bytes]()
         self._stored = 0
         self._unwritten: list[bytes] = []
         self._last: Path | None = None
@@ -134,9 +135,9 @@ class DocumentReader:
         """The key of the bytes of a file."""
         return self.key(f"sha256:{hashlib.sha256(data).hexdigest()}", path)
 
-    def read(self, texts: Iterable[Text]) -> set[bytes]:
-        """Read these texts; returns the keys of those whose bytes are missing."""
-        missing, seen = set[bytes](), set[bytes]()
+    def read(self, texts: Iterable[Text]) -> None:
+        """Read these texts."""
+        seen = set[bytes]()
         waiting, size = list[tuple[bytes, str, bytes]](), 0
         pending = deque[Future[bytes]]()
 
@@ -159,7 +160,7 @@ class DocumentReader:
             seen.add(text.key)
             data = text.data()
             if data is None:
-                missing.add(text.key)
+                self._missing.add(text.key)
                 continue
             self.cut += 1
             waiting.append((text.key, text.path, data))
@@ -171,10 +172,11 @@ class DocumentReader:
             give()
         while pending:
             self._add(pending.popleft().result())
-        return missing
 
     def document(self, key: bytes) -> tuple[str | None, list[str], str | None]:
         """Why a document has no chunks (null if it has), notes about it, and its version."""
+        if key in self._missing:
+            return "blob not in the repository", [], None
         group, row = self._where[key]
         documents = self._groups[group].documents
         return tuple(documents[name][row].as_py() for name in ("reason", "notes", "version"))

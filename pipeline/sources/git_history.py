@@ -115,7 +115,7 @@ def read_changes(
         say: receives a line of progress at each tenth of many changes.
     """
     with ThreadPoolExecutor(1) as ahead:
-        read = list[tuple[list[Change], list[bytes | None], Future[set[bytes]]]]()
+        read = list[tuple[list[Change], list[bytes | None], Future[None]]]()
         for batch in _batches(changes, say):
             keys, texts = _texts(batch, blob, reader, report)
             read.append((batch, keys, ahead.submit(reader.read, texts)))
@@ -173,22 +173,19 @@ def commit_table(line: Sequence[Commit]) -> pa.Table:
 def _placements(
     changes: Sequence[Change],
     after: Sequence[bytes | None],
-    reading: Future[set[bytes]],
+    reading: Future[None],
     reader: DocumentReader,
     constant: Mapping[str, Any],
     report: SourceReport,
 ) -> Iterator[pa.Table]:
-    """The rows of a batch: `after` are the keys of the texts, `reading` gives those that are missing."""
-    missing = reading.result()
-    reasons: dict[bytes, str | None] = dict.fromkeys(missing, "blob not in the repository")
+    """The rows of a batch: `after` are the keys of the texts, which are read when `reading` ends."""
+    reading.result()
     paths = [change.path.decode("utf-8", "replace") for change in changes]
     keys, at = list[bytes](), list[int]()
     for number, key in enumerate(after):
         if key is None:
             continue
-        if key not in reasons:
-            reasons[key] = reader.document(key)[0]
-        if (reason := reasons[key]) is not None:
+        if (reason := reader.document(key)[0]) is not None:
             report.skip(reason, at=paths[number])
             continue
         keys.append(key)

@@ -313,9 +313,9 @@ class _Rows:
             columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
         columns |= zip(names, redact_columns([columns[name] for name in names]), strict=True)
         for name in (*_KEYS, *_COMPARED):
-            changed = _changed(before[name], columns[name])
-            if pc.any(changed).as_py():
-                row = pc.index(changed, True).as_py()
+            if not before[name].equals(columns[name]):
+                pairs = zip(before[name].to_pylist(), columns[name].to_pylist(), strict=True)
+                row = next(row for row, (given, masked) in enumerate(pairs) if given != masked)
                 at, path, line = self.where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
                 place = f"{path}:{line}" if path and line and at.startswith("rows[") else at
                 what = "an id" if name in _KEYS else "a name"
@@ -336,15 +336,6 @@ def _nfc(source_id: str, at: str) -> str:
 
 def _without_blank(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(column, ""), None, column)
-
-
-def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
-    """Which rows contain a secret, in the value or in an item of the list."""
-    if not pa.types.is_list(column.type):
-        return pc.fill_null(pc.not_equal(masked, column), False)
-    secret = pc.fill_null(pc.not_equal(pc.list_flatten(masked), pc.list_flatten(column)), False)
-    rows = pc.list_parent_indices(column).filter(secret)
-    return pc.is_in(pa.array(np.arange(len(column)), rows.type), value_set=rows)
 
 
 def _codes(columns: dict[str, pa.Array], names: tuple[str, ...]) -> pa.Array:

@@ -47,13 +47,12 @@ def _reader(name: str, module: str = "records", **how: Any) -> SourceReader:
     return SourceReader(name, read, **how)
 
 
-_OF_RECORDS = ("sessions", "memory", "artifacts", "decisions", "preferences", "standards", "external")
+_OF_RECORDS = ("sessions", "memory", "artifacts", "decisions", "preferences", "standards", "external", "evidence")
 READERS = (
     *map(_reader, _OF_RECORDS),
     _reader("sot", "structured", placed=(".csv", ".yaml", ".yml")),
     _reader("logs", "structured", placed=(".csv",)),
     _reader("mcp", "mcp_resources", of_files=False),
-    _reader("evidence", "evidence_file"),
 )
 """Every reader of records of this package, by the KIND of `index --add`."""
 _OF_READERS = (ScopedRetrievalError, OSError)

@@ -1,7 +1,7 @@
 """Records that people and programs keep, one JSON object per line or one document per file, as rows.
 
 Gives a reader per kind, made by `reads_files` of the function of one file: `read_sessions`, `read_memory`, `read_preferences`, `read_decisions`, `read_standards`, `read_external`
-and `read_artifacts`. Every one gives one table, and raises InputError naming file, line and field. `source_id` is the class
+and `read_artifacts`; and `read_evidence`, of prepared rows. Every other one gives one table, and raises InputError naming file, line and field. `source_id` is the class
 of origin and the name of the folder, or of the file. snake_case and camelCase names of fields both work.
 
 Note: `conflicted` and `private` are not states of a memory: a conflicted one is verified and belongs to a conflict set, a private
@@ -18,16 +18,31 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ...nodes.errors import InputError
+from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import Vocabulary
+from ..parsing.data_files import parquet_table
 from ..parsing.values import TIME, number
 from .file_kinds import file_kind
 from .headers import Header, record_number
-from .jsonl import LINES, Record
-from .record_rows import Row, common_fields, file_rows, reads_files, rows_of_lines, rows_of_text
+from .jsonl import LINES, Record, read_lines
+from .record_rows import (
+    Row,
+    common_fields,
+    file_rows,
+    files_of,
+    of_column,
+    reads_files,
+    record_table,
+    rows_of_lines,
+    rows_of_text,
+)
 from .report import PLACE, SourceReport
 
 _MARKDOWN = (".md", ".markdown", ".mdx")
@@ -335,3 +350,55 @@ def _described(record: Record, folder: Path, base: Row, now: datetime, report: S
 
 def _kind(place: str) -> str:
     return "test-log" if file_kind(place).evidence_kind == "test-log" else "tool-output"
+
+
+# --- prepared rows
+
+_ARROW = (".arrow", ".feather", ".ipc")
+_PARQUET = (".parquet", ".pq")
+
+
+def read_evidence(path: str | PathLike[str], *, report: SourceReport, **_: Any) -> Iterator[pa.Table]:
+    """Prepared rows of a file, or of all such files in a folder: Parquet, Arrow IPC or JSON lines with columns of
+    IMPORT_ROWS, at least `source_id` and `text`; one table per file, counted in `report`.
+
+    Columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like unknown ones, because a value given
+    for them would be ignored.
+
+    Raises:
+        InputError: a file is damaged or cut off, or a line of JSON has an unknown or missing field, or a value of the
+            wrong type: names file, line and field.
+    """
+    for file, _place in files_of(path, (*_PARQUET, *_ARROW, *LINES, ".json"), report):
+        suffix = file.suffix.lower()
+        rows = _stored(file, suffix) if suffix in (*_PARQUET, *_ARROW) else _of_lines(file)
+        report.read += rows.num_rows
+        yield rows
+
+
+def _stored(path: Path, suffix: str) -> pa.Table:
+    try:
+        if suffix in _PARQUET:
+            rows = parquet_table(path)
+        else:
+            with pa.memory_map(str(path)) as source:
+                rows = pa.ipc.open_file(source).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        got = "one that is damaged or cut off"
+        raise InputError(f"Expected a whole Arrow file, got {got}", at=path, hint="write the file again") from error
+    places = pa.array([f"{path}:row {number}" for number in range(1, rows.num_rows + 1)], pa.string())
+    return rows.append_column(PLACE, places)
+
+
+def _of_lines(path: Path) -> pa.Table:
+    rows, texts = list[Row](), {name for name, column in IMPORT_ROWS.columns.items() if pa.types.is_string(column.type)}
+    for record in read_lines(path):
+        record.expect_no_others(IMPORT_ROWS.columns)
+        for name in ("source_id", "text"):
+            if record.value(name) is None:
+                raise InputError.expected("a value", None, f"{record.at}.{name}")
+        rows.append({PLACE: record.at} | {
+            name: value if name in texts and isinstance(value, str) else of_column(record, name, name)
+            for name, value in record.fields.items()
+        })  # fmt: skip
+    return record_table(rows)
