@@ -65,10 +65,10 @@ class Settings:
     @property
     def encoder_choice(self) -> EncoderChoice:
         """The configured encoder, and how models and servers are reached."""
-        from ..encoders.choice import EncoderChoice, Prompts
+        from ..encoders.choice import EncoderChoice
 
-        prompts = Prompts(self["encoder_query_prompt"], self["encoder_passage_prompt"])
-        return EncoderChoice(self["encoder"], prompts, self["encoder_key_variable"])
+        names = ("encoder", "encoder_query_prompt", "encoder_passage_prompt", "encoder_key_variable")
+        return EncoderChoice(*(self[name] for name in names))
 
     def loaded_cross_encoder(self) -> Any:
         """The configured cross-encoder; None if none is set.

@@ -1,6 +1,6 @@
 """The selected encoder, and how it is reached: the settings as one value.
 
-Gives: `EncoderChoice`, `Prompts`, `Served` (`URL#MODEL`) and the prefixes of the names. Nothing is loaded or contacted
+Gives: `EncoderChoice`, `Served` (`URL#MODEL`) and the prefixes of the names. Nothing is loaded or contacted
 here.
 
 Note: the profile of a corpus never determines where a text is sent. A corpus may come from elsewhere; a server receives
@@ -22,25 +22,6 @@ OPENAI = "openai:"
 SENTENCE_TRANSFORMERS = "sentence-transformers:"
 """... of a model in a folder in the layout of sentence-transformers."""
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """Prefixes of texts; None leaves them to the model's own configuration, "" means no prefix."""
-
-    query: str | None = None
-    passage: str | None = None
-
-    @property
-    def mark(self) -> str:
-        """Their part of a profile: empty where both are left to the model."""
-        if self == NO_PROMPTS:
-            return ""
-        prompts = "\0".join("-" if prompt is None else f"={prompt}" for prompt in (self.query, self.passage))
-        return f"+prompts-{hashlib.sha256(prompts.encode()).hexdigest()[:8]}"
-
-
-NO_PROMPTS = Prompts()
 
 
 @dataclass(frozen=True)
@@ -69,12 +50,25 @@ class Served:
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """The encoder that is chosen, and how models and servers are reached."""
+    """The encoder that is chosen, and how models and servers are reached.
+
+    Prompts precede texts; None leaves them to the model's own configuration, "" means no prompt.
+    """
 
     name: str = "minilm/1"
-    prompts: Prompts = NO_PROMPTS
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
     key_variable: str | None = None
     """Name of the environment variable with the key of the server; the key itself is never stored."""
+
+    @property
+    def prompts_mark(self) -> str:
+        """The part of the prompts in a profile: empty where both are left to the model."""
+        given = (self.query_prompt, self.passage_prompt)
+        if given == (None, None):
+            return ""
+        prompts = "\0".join("-" if prompt is None else f"={prompt}" for prompt in given)
+        return f"+prompts-{hashlib.sha256(prompts.encode()).hexdigest()[:8]}"
 
 
 def expect_address(url: str, at: str) -> None:

@@ -235,16 +235,16 @@ class SentenceTransformerEncoder:
             ModelError: there is no such model, or it does not load.
         """
         length = getattr(self._model(), "max_seq_length", None) or "any"
-        start = f"{KIND}+{self._files[1]}{self._choice.prompts.mark}"
+        start = f"{KIND}+{self._files[1]}{self._choice.prompts_mark}"
         return f"{start}+float32+{length}+{self._vectors(['a'], 'document', '').shape[1]}+cpu"
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per passage: a function of the text and the profile alone."""
-        return self._encoded(texts, "document", self._choice.prompts.passage)
+        return self._encoded(texts, "document", self._choice.passage_prompt)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per question; otherwise like `encode`."""
-        return self._encoded(texts, "query", self._choice.prompts.query)
+        return self._encoded(texts, "query", self._choice.query_prompt)
 
     @cached_property
     def _files(self) -> tuple[Path, str]:

@@ -83,11 +83,11 @@ class OpenAIEncoder:
             ModelError: the server does not answer with one vector of the known length for each text, or its model has
                 changed since it was probed.
         """
-        return self._encoded(self._choice.prompts.passage, texts)
+        return self._encoded(self._choice.passage_prompt, texts)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per question; otherwise like `encode`."""
-        return self._encoded(self._choice.prompts.query, texts)
+        return self._encoded(self._choice.query_prompt, texts)
 
     def _encoded(self, prompt: str | None, texts: Sequence[str]) -> NDArray[np.int16]:
         profile, dimensions = self._probed
@@ -107,7 +107,7 @@ class OpenAIEncoder:
         vector = self._vector(PROBE)
         if not vector.any():
             raise self._endpoint.error("a vector of zeros", _NO_ENCODER)
-        start, sketch = f"{self.name}+{len(vector)}{self._choice.prompts.mark}", _sketch(vector)
+        start, sketch = f"{self.name}+{len(vector)}{self._choice.prompts_mark}", _sketch(vector)
         known, _, other = (self._known or "").rpartition("+")
         return f"{start}+{other if known == start and _same_sketch(sketch, other) else sketch}", len(vector)
 
