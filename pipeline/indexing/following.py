@@ -56,11 +56,6 @@ class IndexRequest:
     workers: int = 0
     """Processes that cut files and blobs; 0: as many as there are processors."""
 
-    @property
-    def empty(self) -> bool:
-        """Whether no input is named."""
-        return not (self.paths or self.read)
-
 
 def of_folder(settings: Settings, folder: Path) -> Settings:
     """The settings with a project: the one that is set, else the only one of the corpus, else the name of the folder."""
@@ -97,9 +92,7 @@ def remember(settings: Settings, request: IndexRequest, before: Seen, report: In
     with suppress(OSError):
         make_folders(file.parent)
         with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
-            kept = [
-                each for each in imports(settings) if not _replaced(each[1], made) or each[0] != settings["project"]
-            ]
+            kept = [each for each in _kept(file) if each[0] != settings["project"] or not _replaced(each[1], made)]
             write_atomic(file, _followed().dump_json([*kept, (settings["project"], made, seen)]))
 
 
@@ -123,8 +116,7 @@ def expect_names(settings: Settings, request: IndexRequest) -> None:
     """
     if request.source is not None:
         return
-    known = [each for project, each, _ in imports(settings) if project == settings["project"]]
-    folders = {name: path for each in known for name, path in _folders(each).items()}
+    folders = {name: path for _, each, _ in imports(settings) for name, path in _folders(each).items()}
     for path in request.paths:
         name = path.resolve().name
         if path.is_dir() and not (other := folders.setdefault(name, path)).samefile(path):
@@ -152,8 +144,8 @@ def uncommitted(settings: Settings, shown: str | None) -> list[Path]:
     """The folders of the project but the one `shown` whose committed text alone is shown, although files in them differ."""
     return [
         path
-        for project, request, seen in imports(settings)
-        if seen.uncommitted and settings["project"] in (None, project)
+        for _, request, seen in imports(settings)
+        if seen.uncommitted
         for path in request.paths
         if str(path) != shown
     ]
@@ -168,8 +160,7 @@ def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, A
     scope = request.get("scope")
     named = {column_of(name) for name in request}
     named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
-    mine = [request for project, request, _ in imports(settings) if settings["project"] in (None, project)]
-    read = [(path, request) for request in mine for path in request.paths]
+    read = [(path, request) for _, request, _ in imports(settings) for path in request.paths]
     trees = [path for path, request in read if request.history]
     around = [path for path in trees if folder and folder.resolve().is_relative_to(path)]
     tree = max(around, default=trees[0] if len(trees) == 1 else None)
@@ -223,8 +214,13 @@ def file_of(settings: Settings) -> Path | None:
 
 
 def imports(settings: Settings) -> list[tuple[str, IndexRequest, Seen]]:
-    """Projects and imports that the corpus follows, and what the last of each found."""
-    file = file_of(settings)
+    """Projects and imports that the corpus follows, and what the last of each found: those of the project that is set, if
+    one is.
+    """
+    return [each for each in _kept(file_of(settings)) if settings["project"] in (None, each[0])]
+
+
+def _kept(file: Path | None) -> list[tuple[str, IndexRequest, Seen]]:
     with suppress(FileNotFoundError, ValueError):  # a file that cannot be read follows nothing
         return [] if file is None else _followed().validate_json(file.read_bytes())
     return []

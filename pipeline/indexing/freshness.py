@@ -36,8 +36,8 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
         rows = sum(report.rows.values())
         say(f"read {counted(rows, 'row')} in {report.seconds:.1f} s" if rows else report.text().rstrip())
         return settings
-    for project, request, seen in list(imports(settings)):
-        if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
+    for project, request, seen in imports(settings):
+        if not all(path.exists() for path in request.paths):
             continue
         own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
         try:

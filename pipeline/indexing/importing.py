@@ -116,7 +116,7 @@ def _checked(settings: Settings, request: IndexRequest) -> IndexRequest:
     Raises:
         InputError: it names nothing, or what cannot be read together.
     """
-    if request.empty:
+    if not (request.paths or request.read):
         raise InputError.described("something to read", "nothing", "index", hint="name a PATH, or --add KIND=PATH.")
     inputs = [*request.paths, *(path for _, path in request.read)]
     for name in (settings["project"], request.source or "", *map(os.path.abspath, inputs)):
