@@ -59,16 +59,6 @@ def encoder_available() -> tuple[bool, str]:
     return True, ""
 
 
-def expect_weights() -> None:
-    """Verifies the installed files of the model.
-
-    Raises:
-        ModelError: one is missing, or is not the published one.
-    """
-    if (weights := _weights()) is not None:
-        _check(weights)
-
-
 def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -> AnyEncoder | None:
     """The encoder of a choice, or None if it is the bundled one and the extra `semantic` is not installed.
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..config.settings import Settings
-from ..encoders.encoder import encoder_available, expect_weights, is_bundled, load_encoder
+from ..encoders.encoder import encoder_available, load_encoder
 from ..progress import counted
 from ..storage.file_access import opened_below, others_may_write
 
@@ -99,16 +99,12 @@ def _packages(_settings: Settings) -> _Findings:
 
 
 def _semantic_lane(settings: Settings) -> _Findings:
-    """The configured encoder, and for auditors of the corpus the rows that have no vector. A server is queried, a model
-    of a folder is loaded; that vectors are of another encoder, a question says.
+    """The configured encoder, and for auditors of the corpus the rows that have no vector. A server is queried, any
+    other model is loaded; that vectors are of another encoder, a question says.
     """
-    found, hint, corpus = settings["encoder"], "", _audited(settings)
-    if is_bundled(found):
-        expect_weights()
-        available, why = encoder_available()
-        found, hint = (found, "") if available else ("off", why)
-    elif encoder := load_encoder(settings.encoder_choice, corpus.encoder_profile if corpus else None):
-        found = f"{found}, {encoder.profile}"
+    corpus = _audited(settings)
+    encoder = load_encoder(settings.encoder_choice, corpus.encoder_profile if corpus else None)
+    found, hint = (f"{settings['encoder']}, {encoder.profile}", "") if encoder else ("off", encoder_available()[1])
     if corpus is not None and "semantic" in settings["lanes"]:
         rows, encoded = corpus.encoded(corpus.projects(), {settings.principal})
         if encoded < rows:
