@@ -70,7 +70,7 @@ def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: P
     bodies[1]["parts"][path.relative_to(run.folder).as_posix()] = write_parquet(path, changed)
     log_again(store, *((body["kind"], body) for body in bodies))
     found = verify(store, run.run_id).problems
-    assert {(p.kind, p.detail) for p in found} == {("changed", "the text is not the one that was hashed")}
+    assert {(p.kind, p.detail) for p in found} == {("changed", "Expected the text that was hashed, got another")}
     assert {p.part for p in found} == {f"texts/{sha256}" for sha256 in texts["sha256"].to_pylist()}
 
 

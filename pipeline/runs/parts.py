@@ -7,15 +7,16 @@ leaves every table as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.audit.records import CANDIDATE_RECORD, RECORDS, VIEWED, view
+from ...nodes.audit.records import ANSWER_RECORD, CANDIDATE_RECORD, RECORDS, VIEWED, snapshot_digests, view
 from ...nodes.columns.digests import innermost, relisted, stored_form, text_sha256, texts_in
 from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import StoreError, VerificationError, kind_of
@@ -194,19 +195,52 @@ def changed_texts(texts: pa.Table) -> pa.Array:
     return flat(texts["sha256"]).filter(pc.not_equal(text_sha256(texts["text"]), flat(texts["sha256"])))
 
 
-def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
-    """Check that recalled = selected + hidden + rejected, as the one outcome of each candidate says.
+Kind = Literal["changed", "missing", "extra"]
 
-    Raises:
-        VerificationError: the counts are others.
+
+@dataclass(frozen=True, slots=True)
+class RunProblem:
+    """One difference: its kind, the part, and the expectation."""
+
+    kind: Kind
+    part: str
+    detail: str
+
+
+def problems_in(
+    tables: Mapping[str, pa.Table], texts: pa.Table, provenance: pa.Table, erased: Collection[str]
+) -> Iterator[RunProblem]:
+    """What does not fit together in the stored tables of some snapshots and their texts, some of which were `erased`: texts and
+    blocks have their hashes, digests follow from the tables, and recalled = selected + hidden + rejected.
     """
-    candidates, snapshots = tables[CANDIDATE_RECORD.name], tables["snapshots"]
+    for sha256 in changed_texts(texts).to_pylist():
+        yield RunProblem("changed", f"texts/{sha256}", "Expected the text that was hashed, got another")
+    wanted, present = ({*some.to_pylist()} for some in (references(tables), texts["sha256"]))
+    for sha256 in sorted(wanted - present - {*erased}):
+        yield RunProblem("missing", f"texts/{sha256}", "Expected a text or the receipt of its erasure, got neither")
+    for sha256 in sorted(present - wanted):
+        yield RunProblem("extra", f"texts/{sha256}", "Expected a text that a table refers to, got another")
+    for sha256 in sorted({*erased} - (wanted - present)):
+        yield RunProblem("extra", f"texts/{sha256}", "Expected no text that was erased, got it or its receipt alone")
+    snapshots = tables["snapshots"].combine_chunks()
+    digests = snapshot_digests(tables, provenance, flat(snapshots["request_id"]))
+    blocks = view(tables[ANSWER_RECORD.name], "blocks").select(["request_id", "text"]).to_pylist()
+    shown = {block["request_id"]: block["text"] for block in blocks}
+    for row, digest in zip(snapshots.to_pylist(), digests, strict=True):
+        part = f"snapshots/{row['snapshot_id']}"
+        if digest != row["snapshot_digest"]:
+            yield RunProblem("changed", part, "Expected the snapshot digest to follow from the tables, got another")
+        if shown.get(row["request_id"], row["visible_sha256"]) != row["visible_sha256"]:
+            yield RunProblem("changed", part, "Expected the block that was hashed, got another")
+    candidates = tables[CANDIDATE_RECORD.name]
     owner, outcome = positions(candidates["request_id"], snapshots["request_id"]), candidates["decisions.outcome"]
     counted = {"recalled": owner}
     counted |= {
         f"{name}{'_rows' * (name == 'selected')}": owner[np.asarray(pc.equal(outcome, name))]
         for name in OUTCOMES.values
     }
-    for name, rows in counted.items():
-        if np.bincount(rows, minlength=snapshots.num_rows).tolist() != snapshots[name].to_pylist():
-            raise VerificationError(f"Expected as many {name} as candidates of that outcome, got others - at {at}")
+    for name, rows in counted.items():  # those of no snapshot are counted first
+        if np.bincount(rows + 1, minlength=snapshots.num_rows + 1).tolist() != [0, *snapshots[name].to_pylist()]:
+            yield RunProblem(
+                "changed", "decisions", f"Expected as many {name} as candidates of that outcome, got others"
+            )

@@ -12,13 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ...nodes.audit.records import snapshot_digests
-from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..deadline import expect_time
 from ..storage.durable import TEMPORARY, file_sha256
@@ -28,22 +24,12 @@ from .files import files_below, sha256_of
 from .ids import run_named
 from .live import live_file
 from .log import Line, digests_named, is_unfinished, of_kind
-from .parts import PER_RUN, changed_texts, check_conservation, references
+from .parts import PER_RUN, Kind, RunProblem, problems_in
 from .run import Run
 from .store import STAGE, Runs
 from .writing import is_named_for
 
-Kind = Literal["changed", "missing", "extra"]
 _SHARED = ("inputs_sha256", "lineage_sha256")
-
-
-@dataclass(frozen=True, slots=True)
-class RunProblem:
-    """One difference: its kind, the part, and the expectation."""
-
-    kind: Kind
-    part: str
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -203,36 +189,9 @@ def _unread(error: OSError) -> str:
 
 def _check_contents(run: Run, erased: Mapping[str, set[str]], found: _Found) -> int:
     """Check each piece by itself; returns the number of snapshots checked."""
-    per_run = run.tables(dict.fromkeys(PER_RUN))
-    return sum(
-        _check_piece(run, {**per_run, **tables}, erased.get(shard, set()), found) for shard, tables in run.in_pieces()
-    )
-
-
-def _check_piece(run: Run, tables: dict[str, pa.Table], erased: set[str], found: _Found) -> int:
-    """Check texts, snapshot digests and conservation; returns the number of snapshots."""
-    texts = tables.pop("texts")
-    for sha256 in changed_texts(texts).to_pylist():
-        found.add("changed", f"texts/{sha256}", "the text is not the one that was hashed")
-    wanted, present = references(tables), flat(texts["sha256"])
-    for sha256 in _without(wanted, present):
-        if sha256 not in erased:
-            found.add("missing", f"texts/{sha256}", "a table refers to it, and no receipt says that it was erased")
-    for sha256 in _without(present, wanted):
-        found.add("extra", f"texts/{sha256}", "no table refers to it")
-    for sha256 in {*present.to_pylist()} & erased:
-        found.add("extra", f"texts/{sha256}", "a receipt says that it was erased")
-    snapshots = tables["snapshots"].combine_chunks()
-    digests = pa.array(snapshot_digests(tables, run.provenance, flat(snapshots["request_id"])), pa.string())
-    differs = pc.not_equal(digests, flat(snapshots["snapshot_digest"]))
-    for snapshot in flat(snapshots["snapshot_id"]).filter(differs).to_pylist():
-        found.add("changed", f"snapshots/{snapshot}", "its digest does not follow from the stored tables")
-    try:
-        check_conservation(tables, run.run_id)
-    except VerificationError as error:
-        found.add("changed", "decisions", error.message)
-    return snapshots.num_rows
-
-
-def _without(values: pa.Array, known: pa.Array) -> list[str]:
-    return values.filter(pc.invert(pc.is_in(values, value_set=known))).to_pylist()
+    per_run, snapshots = run.tables(dict.fromkeys(PER_RUN)), 0
+    for shard, tables in run.in_pieces():
+        texts = tables.pop("texts")
+        found.problems += problems_in({**per_run, **tables}, texts, run.provenance, erased.get(shard, ()))
+        snapshots += tables["snapshots"].num_rows
+    return snapshots
