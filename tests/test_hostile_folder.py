@@ -133,12 +133,13 @@ def places_of(folder: Path, *names: str) -> list[str]:
     return [text for name in names for text in (f"--{name}", str(folder / ".scoped-retrieval" / name))]
 
 
+@pytest.mark.parametrize("within", ["", "[profiles.p]\n"], ids=["plain", "profile"])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_project_file_sets_what_is_declared_for_it_and_nothing_else(tmp_path: Path, name: str):
-    (tmp_path / PROJECT_FILE).write_text(entry_of(name))
+def test_a_project_file_sets_what_is_declared_for_it_and_nothing_else(tmp_path: Path, name: str, within: str):
+    (tmp_path / PROJECT_FILE).write_text(within + entry_of(name))
     with nullcontext() if name in SHARED else pytest.raises(InputError, match=f"Expected no {name} in a ") as refused:
         load_settings(cwd=tmp_path)
-    assert not refused or f"SCOPED_RETRIEVAL_{name.upper()}" in str(refused.value)
+    assert not refused or within or f"SCOPED_RETRIEVAL_{name.upper()}" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +170,13 @@ def test_a_place_that_a_project_file_names_is_in_its_folder(
     assert (code, out) == (2, "") and f"scoped-retrieval.toml: {name}" in err
 
 
+@pytest.mark.parametrize("profile", [False, True])
 def test_a_project_file_says_nothing_about_a_corpus_elsewhere(
-    hostile_folder: HostileFolder, tmp_path: Path, monkeypatch, capsys
+    hostile_folder: HostileFolder, profile: bool, tmp_path: Path, monkeypatch, capsys
 ):
-    hostile_folder.says(every_entry())
+    hostile_folder.says(
+        every_entry() if not profile else 'project = "pay"\n[profiles.p]\nbm25_k1 = 0.0\nlanes = ["recent"]\n'
+    )
     (tmp_path / "empty").mkdir()
     told = []
     for folder in (tmp_path / "empty", hostile_folder.path):
@@ -180,6 +184,9 @@ def test_a_project_file_says_nothing_about_a_corpus_elsewhere(
         _, shown, _ = run("doctor", *places_of(hostile_folder.mine, "corpus", "runs"), "--json", capsys=capsys)
         told.append(json.loads(shown)["settings"])
     assert told[0] == told[1]
+    if profile:
+        flags = ("--profile", "p", "doctor", *places_of(hostile_folder.mine, "corpus"), "--json")
+        assert run(*flags, capsys=capsys)[0] == 2
 
 
 def test_the_runs_of_a_user_are_out_of_reach_of_a_project_file(hostile_folder: HostileFolder, monkeypatch, capsys):

@@ -38,6 +38,38 @@ def test_each_source_beats_the_one_before_it(place):
     assert settings.origin("project") == "flag --project"
 
 
+PROFILED = """
+project = "outside"
+lanes = ["lexical"]
+
+[profiles.nightly]
+lanes = ["lexical", "file"]
+shard_requests = 7
+"""
+
+
+def test_a_profile_beats_the_files_and_nothing_else(place):
+    place.project.write_text(PROFILED)
+    place.user.write_text("[profiles.nightly]\nshard_requests = 3\nworkers = 2")
+    assert place.load()["lanes"] == ("lexical",)
+    settings = place.load({"profile": "nightly"}, {"SCOPED_RETRIEVAL_LANES": "symbol"})
+    values = {name: settings[name] for name in ("project", "lanes", "shard_requests", "workers")}
+    assert values == {"project": "outside", "lanes": ("symbol",), "shard_requests": 7, "workers": 2}
+    assert settings.origin("shard_requests") == f"project file {place.project} [profiles.nightly]"
+    assert settings.origin("workers") == f"user file {place.user} [profiles.nightly]"
+
+
+@pytest.mark.parametrize("chosen", ["flag", "environment", "user file"])
+def test_a_profile_is_chosen_by_flag_environment_or_user_file(place, chosen):
+    place.project.write_text(PROFILED)
+    place.user.write_text('profile = "nightly"' if chosen == "user file" else "")
+    flags = {"profile": "nightly"} if chosen == "flag" else {}
+    environ = {"SCOPED_RETRIEVAL_PROFILE": "nightly"} if chosen == "environment" else {}
+    settings = place.load(flags, environ)
+    assert settings["shard_requests"] == 7
+    assert settings.origin("profile").startswith(chosen)
+
+
 def test_a_flag_that_was_not_given_changes_nothing(place):
     assert place.load({"project": None}).origin("project") == "default"
 

@@ -73,6 +73,7 @@ def root(
             "-c", metavar="NAME=VALUE", help="A setting, for this command: -c lanes=lexical,exact. `doctor` lists them."
         ),
     ] = None,
+    profile: str | None = typer.Option(None, "--profile", metavar="NAME", help="Use the settings of this profile."),
     adopt: bool = typer.Option(False, "--adopt", help="Trust the corpus and runs in this folder from now on."),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     quiet: bool = typer.Option(False, "-q", "--quiet", help="Print no notes on standard error."),
@@ -172,7 +173,7 @@ def settings_of(*stores: str, **flags: Any) -> Any:
     from ..config.opening import adopt, expect_known, expect_untracked
     from ..config.settings import load_settings
 
-    shared = {name: given(name) for name in ("corpus", "runs", "grants", "project")}
+    shared = {name: given(name) for name in ("corpus", "runs", "grants", "project", "profile")}
     settings = load_settings(shared | flags, chosen=dict(pairs_of(given("configured"), "-c")))
     if settings.ignored:
         note(f"{settings.ignored} is not read: it is for a corpus and runs in its folder, and others are named")

@@ -116,7 +116,7 @@ def connect(
 
 def _options() -> list[str]:
     """The options of this command that the server gets as well, as they were given."""
-    named = {f"--{name}": given(name) for name in ("project", "corpus", "runs", "grants")}
+    named = {f"--{name}": given(name) for name in ("project", "corpus", "runs", "grants", "profile")}
     pairs = [(flag, str(value)) for flag, value in named.items() if value is not None]
     return [part for pair in (*pairs, *(("-c", each) for each in given("configured") or ())) for part in pair]
 

@@ -99,6 +99,12 @@ SETTINGS: Mapping[str, Setting] = {
             tuple(WEIGHT_SETS),
             project_file=True,
         ),
+        Setting(
+            "profile",
+            "text",
+            None,
+            "the profile in use: the settings under [profiles.NAME] in the files override those outside of it",
+        ),
         Setting("project", "text", None, "project that commands use by default", project_file=True),
         Setting("principal", "text", None, "who asks; unset = the local user"),
         Setting(

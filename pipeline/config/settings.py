@@ -1,7 +1,8 @@
-"""Settings: defaults < user file < project file < environment < flags, each value with its origin.
+"""Settings: defaults < user file < project file < profile < environment < flags, each value with its origin.
 
 Reads: `settings.toml` in the user's configuration folder, the nearest `scoped-retrieval.toml` at or above the working
-folder, environment variables `SCOPED_RETRIEVAL_<NAME>`, flags. Gives: one frozen `Settings`.
+folder, the table `[profiles.NAME]` of both if a profile is chosen, environment variables `SCOPED_RETRIEVAL_<NAME>`,
+flags. Gives: one frozen `Settings`.
 
 Note: trust follows the file. A project file comes with the folder, so it speaks only for a corpus and runs in that folder,
 sets only what `Setting.project_file` allows, and names only paths in the folder. A relative path is relative to the file
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..encoders.choice import EncoderChoice
 
 ENV_PREFIX = "SCOPED_RETRIEVAL_"
+PROFILES = "profiles"
 FOLDER = ".scoped-retrieval"
 """The folder of the default corpus and runs."""
 PROJECT_FILE = "scoped-retrieval.toml"
@@ -40,6 +42,10 @@ class SettingValue:
 
     value: Any
     origin: str
+
+
+_File = Mapping[str | None, Mapping[str, SettingValue]]
+"""The values of a settings file by profile; None: outside of any."""
 
 
 @dataclass(frozen=True)
@@ -163,11 +169,15 @@ def _is_below(place: Any, folder: Path) -> bool:
     return isinstance(place, Path) and place.resolve().is_relative_to(folder.resolve())
 
 
-def _resolved(files: Sequence[Mapping[str, SettingValue]], given: dict[str, SettingValue], base: Path) -> Settings:
+def _resolved(files: Sequence[_File], given: dict[str, SettingValue], base: Path) -> Settings:
     """The settings of these files, under those given by environment and flags; defaults are relative to `base`."""
     values = {name: SettingValue(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
-    for file in (*files, given):
-        values |= file
+    for file in files:
+        values |= file[None]
+    chosen = (values | given)["profile"]
+    if chosen.value is not None:
+        values |= _of_profile(chosen, files)
+    values |= given
     if (boosted := values["reinforcementRecallBoostEnabled"]).value:
         named = dict.fromkeys((*values["plugins"].value, "reinforcement"))
         values["plugins"] = SettingValue(tuple(named), boosted.origin)
@@ -195,7 +205,20 @@ def _from_flags(flags: Mapping[str, Any], cwd: Path, form: str = "--{}") -> dict
     return values
 
 
-def _from_file(file: Path, kind: str) -> dict[str, SettingValue]:
+def _of_profile(chosen: SettingValue, files: Sequence[_File]) -> dict[str, SettingValue]:
+    """The values of a profile; the project file takes precedence over the user file.
+
+    Raises:
+        InputError: no file has a profile of this name.
+    """
+    names = dict.fromkeys(name for file in files for name in file if name is not None)
+    if chosen.value not in names:
+        hint = f"settings under [{PROFILES}.NAME] in {user_file()} or {PROJECT_FILE} make a profile."
+        raise InputError.one_of(names or ["(no profile)"], chosen.value, f"{chosen.origin}: profile", hint=hint)
+    return {name: value for file in files for name, value in file.get(chosen.value, {}).items()}
+
+
+def _from_file(file: Path, kind: str) -> _File:
     try:
         content = tomllib.loads(file.read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -209,11 +232,20 @@ def _from_file(file: Path, kind: str) -> dict[str, SettingValue]:
         raise InputError(f"Expected TOML in UTF-8, got invalid TOML ({shown_problem(str(error))})", at=file) from error
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
-    return {name: _of_file(name, value, file, kind) for name, value in content.items()}
+    profiles = content.pop(PROFILES, {})
+    if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
+        raise InputError.described(f"tables [{PROFILES}.NAME]", "another value", f"{file}: {PROFILES}")
+    for name, table in profiles.items():
+        if "profile" in table:
+            raise InputError("Expected no profile in a profile, got one", at=f"{file}: {PROFILES}.{name}.profile")
+    return {
+        profile: {name: _of_file(name, value, file, kind, profile) for name, value in table.items()}
+        for profile, table in {None: content, **profiles}.items()
+    }
 
 
-def _of_file(name: str, given: Any, file: Path, kind: str) -> SettingValue:
-    at = f"{file}: {name}"
+def _of_file(name: str, given: Any, file: Path, kind: str, profile: str | None) -> SettingValue:
+    at = f"{file}: {f'{PROFILES}.{profile}.' if profile else ''}{name}"
     setting = _declared(name, at)
     if kind != "project file":
         value = _parsed(setting, given, file.parent, at)
@@ -224,7 +256,7 @@ def _of_file(name: str, given: Any, file: Path, kind: str) -> SettingValue:
         value = _parsed(local, given, file.parent, at)
         if isinstance(value, Path) and not _is_below(value, file.parent):
             raise InputError.described("a path in the folder of the file", "another", at, hint=_elsewhere(name))
-    return SettingValue(value, f"{kind} {file}")
+    return SettingValue(value, f"{kind} {file}" + (f" [{PROFILES}.{profile}]" if profile else ""))
 
 
 def _elsewhere(name: str) -> str:
