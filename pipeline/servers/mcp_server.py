@@ -163,7 +163,7 @@ def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
 def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = rendered(at.settings, given["snapshot_id"], "replay")
     form = given.get("format", "block")
-    text = (found if form == "replay" else rendered(at.settings, found.snapshot_id, form)).text
+    text = (found if form == "replay" else rendered(at.settings, given["snapshot_id"], form)).text
     return _shown(found.value), [text, *found.withheld]
 
 

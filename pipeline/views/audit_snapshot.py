@@ -39,7 +39,7 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     lost = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
     stats = {"filtered": snapshot.get("hidden", 0) + snapshot.get("rejected", 0)} if audit else {}
     plan = [
-        q | {"level": _LEVELS[q.get("min_authority") or 0], "max_age": _age(q, contract)}
+        {**q, "level": _LEVELS[q.get("min_authority") or 0], "max_age": _age(q, contract)}
         for q in (rows.get("sub_queries", ()) if audit else ())
     ]
     return {
@@ -65,7 +65,7 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
             **_named(scope, "merge_policy", "output_shape"),
         },
         "candidateStats": {
-            "selected": snapshot.get("selected_rows", 0), **_named(snapshot | stats, "recalled", "filtered", "redacted")
+            "selected": snapshot.get("selected_rows", 0), **_named({**snapshot, **stats}, "recalled", "filtered", "redacted")
         },
         "selectedItems": [_item(each) for each in items_of({**rows, "ranked": ranked})],
         "rejectedItems": [
