@@ -9,8 +9,8 @@ unless it is temporary, or has the content that its own name says: then a writer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,9 +22,9 @@ from ..storage.places import Place
 from .erasing import erased_from
 from .files import files_below, sha256_of
 from .ids import run_named
-from .live import live_file
-from .log import Line, digests_named, is_unfinished, of_kind
-from .parts import PER_RUN, Kind, RunProblem, problems_in
+from .live import LIVE, SUFFIX, live_file
+from .log import LOG, digests_named, is_unfinished, of_kind
+from .parts import PER_RUN, RunProblem, expect_format, problems_in
 from .run import Run
 from .store import STAGE, Runs
 from .writing import is_named_for
@@ -38,8 +38,8 @@ class VerifyReport:
 
     run_id: str
     problems: tuple[RunProblem, ...]
-    parts: int
-    snapshots: int
+    parts: int = 0
+    snapshots: int = 0
     erased: tuple[str, ...] = ()
     head: str = ""
     state: str = ""
@@ -60,15 +60,6 @@ class VerifyReport:
         return not self.problems
 
 
-@dataclass
-class _Found:
-    problems: list[RunProblem] = field(default_factory=list)
-    parts: int = 0
-
-    def add(self, kind: Kind, part: str, detail: str) -> None:
-        self.problems.append(RunProblem(kind, part, detail))
-
-
 def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyReport:
     """Check one run (or the run of a snapshot id) against the log and itself.
 
@@ -85,76 +76,68 @@ def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyRepo
 
 
 def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
-    found, snapshots, lines = _Found(), 0, list[Line]()
     try:
-        lines = store.log.lines()
+        lines, own = store.log.lines(), store.log.by_run().get(run_id, [])
     except VerificationError as error:
-        found.add("changed", "LOG", error.message)
+        return VerifyReport(run_id, (RunProblem("changed", LOG, error.message),))
     head = lines[-1].hash if lines else ""
     if anchor is not None and anchor not in {line.hash for line in lines}:
-        found.add("changed", "LOG", "no line has the hash of the anchor")
-    erased, state, own = dict[str, set[str]](), "", [] if found.problems else store.log.of(run_id)
-    if not own and not found.problems:
+        return VerifyReport(run_id, (RunProblem("changed", LOG, "no line has the hash of the anchor"),), head=head)
+    if not own:
         raise StoreError(f"Expected a run in this folder, got none - at {run_id}")
     if is_unfinished(own):
         problem = RunProblem("missing", run_id, "a batch that was not finished")
-        return VerifyReport(run_id, (problem,), 0, 0, head=head, state="unfinished")
+        return VerifyReport(run_id, (problem,), head=head, state="unfinished")
+    erased, problems = erased_from(own), list[RunProblem]()
+    report = VerifyReport(run_id, (), head=head, erased=tuple(sorted(set[str]().union(*erased.values()))))
     try:
-        if not found.problems:
-            erased = erased_from(own)
-            run, state = _opened(store, run_id, own, found)
-            if run is not None:
-                _check_files(run, found)
-            if run is not None and not found.problems:
-                snapshots = _check_contents(run, erased, found)
-    except ScopedRetrievalError as error:
-        found.add("changed", run_id, error.message)
-    except OSError as error:
-        found.add("changed", run_id, _unread(error))
-    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
-        found.add("changed", run_id, f"its content is malformed ({type(error).__name__})")
-    problems = tuple(found.problems)
-    return VerifyReport(
-        run_id, problems, found.parts, snapshots, tuple(sorted(set[str]().union(*erased.values()))), head, state
-    )
-
-
-def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple[Run | None, str]:
-    """The run, or a problem and a state, if it is not a change."""
-    try:
-        run = Run(store, run_id, lines)
-    except VerificationError:
-        raise
+        expect_format(own[0].body, LOG)
     except StoreError as error:
-        found.add("changed", "LOG", error.message)
-        return None, "unreadable"
+        return replace(report, problems=(RunProblem("changed", LOG, error.message),), state="unreadable")
+    try:
+        run = Run(store, run_id, own)
+        report = replace(report, parts=len(_named(run)), snapshots=len(run.pieces))
+        problems += _of_files(run)
+        problems += () if problems else _of_contents(run, erased)
+    except ScopedRetrievalError as error:
+        problems.append(RunProblem("changed", run_id, error.message))
+    except OSError as error:
+        problems.append(RunProblem("changed", run_id, _unread(error)))
+    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
+        problems.append(RunProblem("changed", run_id, f"its content is malformed ({type(error).__name__})"))
+    return replace(report, problems=tuple(problems))
+
+
+def _named(run: Run) -> dict[str, tuple[Place, str]]:
+    """Each file that the lines of a run name, with its SHA-256, by its name in reports."""
+    found = {f"{LIVE}/{sha256}{SUFFIX}": (live_file(run.store.path, sha256), sha256) for sha256 in run.files}
+    found |= {path: (run.folder / path, sha256) for parts in run.shards.values() for path, sha256 in parts.items()}
+    shared = {line.body[name] for line in run.lines for name in _SHARED if name in line.body}
+    return found | {f"shared/{sha256}": (run.store.shared(sha256), sha256) for sha256 in sorted(shared)}
+
+
+def _of_files(run: Run) -> Iterator[RunProblem]:
+    """Every file of a run against its line in LOG."""
     if run.shards and not run.folder.is_dir():
-        found.add("missing", run_id, "LOG names it")
-        return None, ""
-    return run, ""
-
-
-def _check_files(run: Run, found: _Found) -> None:
-    """Check every file of a run against its line in LOG."""
-    for sha256 in run.files:
-        path = live_file(run.store.path, sha256)
-        _expect(path, f"{path.parent.name}/{path.name}", sha256, found)
-    parts = {path: sha256 for shard in run.shards.values() for path, sha256 in shard.items()}
-    for path, sha256 in parts.items():
-        _expect(run.folder / path, path, sha256, found)
-    for name in dict.fromkeys(line.body[name] for line in run.lines for name in _SHARED if name in line.body):
-        _expect(run.store.shared(name), f"shared/{name}", name, found)
+        yield RunProblem("missing", run.run_id, "LOG names it")
+        return
+    named = _named(run)
+    for part, (file, sha256) in named.items():
+        try:
+            if sha256_of(file) != sha256:
+                yield RunProblem("changed", part, "its SHA-256 is not the one in LOG")
+        except FileNotFoundError:
+            yield RunProblem("missing", part, "LOG names it")
+        except ScopedRetrievalError:
+            raise
+        except OSError as error:
+            yield RunProblem("changed", part, _unread(error))
     for path in files_below(run.folder):
         if path in run.replaced:
-            found.add("changed", path, "texts that a receipt lists as erased still exist: run the erasure again")
-        elif path not in parts and not _is_leftover(run, path):
-            found.add("extra", path, "LOG does not name it")
-    if not found.problems:
-        ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
-        held = dict(zip(ids, digests, strict=True))
-        named = [pair for line in of_kind(run.lines, "live", "shard") for pair in digests_named(line.body).items()]
-        for name in dict.fromkeys(name for name, digest in named if held.get(name) != digest):
-            found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
+            detail = "texts that a receipt lists as erased still exist: run the erasure again"
+            yield RunProblem("changed", path, detail)
+        elif path not in named and not _is_leftover(run, path):
+            yield RunProblem("extra", path, "LOG does not name it")
 
 
 def _is_leftover(run: Run, path: str) -> bool:
@@ -164,34 +147,18 @@ def _is_leftover(run: Run, path: str) -> bool:
     return is_named_for(path, file_sha256(run.folder / path))
 
 
-def _expect(file: Place, part: str, sha256: str, found: _Found) -> None:
-    if _check_file(file, part, found) not in (sha256, None):
-        found.add("changed", part, "its SHA-256 is not the one in LOG")
-
-
-def _check_file(file: Place, part: str, found: _Found) -> str | None:
-    """The SHA-256 of a file; None if it is missing or cannot be read, which is reported."""
-    found.parts += 1
-    try:
-        return sha256_of(file)
-    except FileNotFoundError:
-        found.add("missing", part, "LOG names it")
-    except ScopedRetrievalError:
-        raise
-    except OSError as error:
-        found.add("changed", part, _unread(error))
-    return None
-
-
 def _unread(error: OSError) -> str:
     return f"it cannot be read ({error.strerror or type(error).__name__})"
 
 
-def _check_contents(run: Run, erased: Mapping[str, set[str]], found: _Found) -> int:
-    """Check each piece by itself; returns the number of snapshots checked."""
-    per_run, snapshots = run.tables(dict.fromkeys(PER_RUN)), 0
+def _of_contents(run: Run, erased: Mapping[str, set[str]]) -> Iterator[RunProblem]:
+    """The digests in LOG, and each piece by itself."""
+    ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
+    held = dict(zip(ids, digests, strict=True))
+    named = [pair for line in of_kind(run.lines, "live", "shard") for pair in digests_named(line.body).items()]
+    for name in dict.fromkeys(name for name, digest in named if held.get(name) != digest):
+        yield RunProblem("changed", f"snapshots/{name}", "its digest is not the one in LOG")
+    per_run = run.tables(dict.fromkeys(PER_RUN))
     for shard, tables in run.in_pieces():
         texts = tables.pop("texts")
-        found.problems += problems_in({**per_run, **tables}, texts, run.provenance, erased.get(shard, ()))
-        snapshots += tables["snapshots"].num_rows
-    return snapshots
+        yield from problems_in({**per_run, **tables}, texts, run.provenance, erased.get(shard, ()))
