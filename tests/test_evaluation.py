@@ -17,7 +17,6 @@ from scoped_retrieval.pipeline.evaluation.asking import Asking, index_collection
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import GOLD_PER_1000, evaluate
 from scoped_retrieval.pipeline.evaluation.metrics import compared, holm, per_query
-from scoped_retrieval.pipeline.runs import Runs
 
 ADD = "def add(a, b):\n    return a + b\n"
 ADD_FIXED = "def add(a, b):\n    return int(a) + int(b)\n"
@@ -90,7 +89,7 @@ def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
     assert table["talk", "full", "RR@1"] == (1.0, 1)
     trec = (tmp_path / "work/trec/talk/full.run").read_text().splitlines()
     assert [line.split()[:4] for line in trec] == [["talk/q1", "Q0", "m2", "1"]]  # not ana's, not the later one
-    assert sum(done.statuses.values()) == 14  # each once for its ranking and once for its block
+    assert sum(done.asked.run.statuses.values()) == 14  # each once for its ranking and once for its block
 
 
 def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: Path) -> None:
@@ -101,8 +100,7 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
     assert {system: found[system] for system in ("full", "block", "block@1", "block@500")} == {
         "full": 1.0, "block": 1.0, "block@1": 0.0, "block@500": 1.0,
     }  # fmt: skip
-    run = Runs(tmp_path / "work/runs").open(done.run_id)
-    tokens = [b["tokens"] for b in run.table("blocks").to_pylist() if b["request_id"].endswith("@block@500")]
+    tokens = [b["tokens"] for b in done.asked.run.table("blocks").to_pylist() if b["request_id"].endswith("@block@500")]
     rate = pytest.approx(1000 * len(tokens) / sum(tokens))
     rates = done.means(GOLD_PER_1000)["papers"].to_dict()
     assert rates == {"block": rate, "block@500": rate, "block@1": 0.0}

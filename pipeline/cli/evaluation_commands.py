@@ -49,7 +49,8 @@ def eval(  # noqa: A001 - the name of the command
         metrics=metrics,
         blocks=block or BLOCKS,
     )
-    note(f"{done.seconds_index} s index {done.corpus}, {done.seconds_run} s run {done.run_id}: {done.statuses}")
+    of = done.asked
+    note(f"{of.seconds_index} s index {of.corpus.path}, {of.seconds_run} s run {of.run.run_id}: {of.run.statuses}")
     text = ""
     for name in (*metrics, *OF_BLOCKS):
         if len(means := done.means(name)):

@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 from ...nodes.errors import InputError
-from ..storage.places import Place
 from .asking import FULL, Asking, JudgedRun, ask
 from .collections import Collection
 from .metrics import DEFAULT_METRICS, TESTED, figures, groups, measures_named, per_query, write_trec_run
@@ -39,12 +38,7 @@ OF_BLOCKS = (GOLD_PER_1000, DOCUMENTS, TOKENS, LINES)
 class Evaluation:
     """One run over one or more collections, and the figures of each."""
 
-    run_id: str
-    corpus: Place
-    """The corpus that the run asked."""
-    seconds_index: float
-    seconds_run: float
-    statuses: dict[str, int]
+    asked: JudgedRun
     values: pd.DataFrame
     """Every value behind the means: collection, kind, query_id, system, metric, value."""
     figures: pd.DataFrame
@@ -65,7 +59,7 @@ class Evaluation:
 
     def records(self) -> list[dict[str, Any]]:
         """The figures for `data/results`, rounded; null where a measure is not tested."""
-        rounded = self.figures.assign(value=self.figures["value"].round(4), run_id=self.run_id)
+        rounded = self.figures.assign(value=self.figures["value"].round(4), run_id=self.asked.run.run_id)
         rounded[[*TESTED]] = rounded[[*TESTED]].round(6)
         plain = rounded.astype(object).where(rounded.notna(), None).to_dict("records")
         return [{str(key): value for key, value in row.items()} for row in plain]
@@ -100,9 +94,7 @@ def evaluate(
     found = pd.concat([found[found["metric"] != GOLD], rate.reset_index()], ignore_index=True)
     rows = {name: sum(len(asked.documents[one]) for one in of["collection"].unique()) for name, of in groups(values)}
     found = found.assign(rows=found["collection"].map(rows))
-    return Evaluation(
-        asked.run.run_id, asked.corpus.path, asked.seconds_index, asked.seconds_run, asked.run.statuses, values, found
-    )
+    return Evaluation(asked, values, found)
 
 
 def _values(asked: JudgedRun, metrics: Sequence[str], trec: Path) -> pd.DataFrame:

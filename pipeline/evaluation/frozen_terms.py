@@ -54,7 +54,7 @@ class FrozenTerms:
         run: Run,
         qrels: pd.DataFrame,
         *,
-        documents: str | Mapping[str, str] | pd.Series = "evidence_id",
+        documents: str | pd.Series = "evidence_id",
         queries: Sequence[str] | None = None,
     ) -> FrozenTerms:
         """The candidates of judged requests of a run, which should have one purpose, since weights belong to one.
@@ -72,11 +72,10 @@ class FrozenTerms:
             queries = sorted(set(weights["request_id"].to_pylist()) & set(qrels["query_id"]))
         if not queries:
             raise InputError.described("judgements of requests of the run", "none", f"{run.run_id}.qrels")
-        if isinstance(documents, str):
+        if not isinstance(documents, pd.Series):
             ids = run.table("decisions", texts=True).select(["evidence_id", "path"]).to_pandas()
             ids = ids.drop_duplicates("evidence_id").set_index("evidence_id", drop=False)
-            documents = ids[documents].fillna("")
-        documents = documents if isinstance(documents, pd.Series) else pd.Series(documents, dtype=object)
+            documents = pd.Series(ids[documents].fillna(""))
         return cls((), terms, weights, documents, qrels[qrels["relevance"] > 0]).of_queries(queries)
 
     def of_queries(self, queries: Sequence[str]) -> FrozenTerms:
@@ -159,17 +158,15 @@ class FrozenTerms:
     def deltas(self, weights: Weights, measure: str = MEASURES[0]) -> pd.DataFrame:
         """One row per request, the largest change first: the measure as run and changed, the delta, and the rank of the first
         relevant document as run and changed (0: none was recalled)."""
-        before, after = self.values()[measure], self.values(weights)[measure]
-        found = {AS_RUN: before, CHANGED: after, "delta": after - before,
-                 "place as run": self._first_relevant(), "place changed": self._first_relevant(weights)}  # fmt: skip
-        rows = pd.DataFrame(found).rename_axis("request_id")
-        return rows.sort_index().sort_values("delta", key=lambda delta: -delta.abs(), kind="stable")
-
-    def _first_relevant(self, weights: Weights | None = None) -> pd.Series:
-        """The place of the first relevant document of every query; 0 where none is among its candidates."""
-        order = self.order(weights)
-        first = order[order["relevance"] > 0].groupby("query_id")["place"].min()
-        return first.reindex(self.queries).fillna(0).astype(int)
+        found = {}
+        for name, under in ((AS_RUN, {}), (CHANGED, weights)):
+            order = self.order(under)
+            first = order[order["relevance"] > 0].groupby("query_id")["place"].min()
+            found[name] = self.values(under)[measure]
+            found[f"place {name}"] = first.reindex(self.queries).fillna(0).astype(int)
+        rows = pd.DataFrame(found).assign(delta=found[CHANGED] - found[AS_RUN]).rename_axis("request_id")
+        rows = rows[[AS_RUN, CHANGED, "delta", f"place {AS_RUN}", f"place {CHANGED}"]].sort_index()
+        return rows.sort_values("delta", key=lambda delta: -delta.abs(), kind="stable")
 
     def _judged(self, rows: pd.DataFrame) -> pd.DataFrame:
         named = rows.rename(columns={"request_id": "query_id"}).assign(doc_id=rows["evidence_id"].map(self.documents))

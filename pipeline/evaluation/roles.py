@@ -6,7 +6,6 @@ file. Gives: `RoleScores`, the mean of a measure per golden set and role, and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
@@ -69,58 +68,45 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
     named = corpus.frame().evidence.select(["evidence_id", "entity"]).to_pylist()
     entity = {row["evidence_id"]: row["entity"] for row in named}
     profiles = policies.roles.policies.select(["role", "golden_set_id", "distinctiveness_checks"]).to_pylist()
-    sets = {p["golden_set_id"]: _golden(golden, p["golden_set_id"], set(entity.values())) for p in profiles}
-    questions = sorted({query["question"] for queries in sets.values() for query in queries})
-    ranked = {p["role"]: _rankings(corpus, policies, p["role"], questions, entity) for p in profiles}
-    scores = {name: {role: _score(queries, ranked[role], metric) for role in ranked} for name, queries in sets.items()}
-    failed = [
-        f"{other} scores {scores[own][other]:.4f} on {own}, {p['role']} {scores[own][p['role']]:.4f}"
-        for p in profiles
-        for own in [p["golden_set_id"]]
-        for other in p["distinctiveness_checks"]
-        if other in ranked and scores[own][other] >= scores[own][p["role"]]
-    ]
-    return RoleScores(metric, pd.DataFrame.from_dict(scores, orient="index"), tuple(failed))
-
-
-def _rankings(
-    corpus: Corpus, policies: Policies, role: str, questions: list[str], entity: Mapping[str, str]
-) -> dict[str, list[str]]:
-    """The entities shown for each question, best first."""
+    sets = list(dict.fromkeys(profile["golden_set_id"] for profile in profiles))
+    judged = pd.concat([_golden(golden, name, set(entity.values())) for name in sets])
     retriever = Retriever.open(
         corpus, principal=PRINCIPAL, grants=grant_all(PRINCIPAL, PROJECT), policies=policies, lanes=LANES, encoder=None,
         clock=lambda: READ_AT,
     )  # fmt: skip
-    found = {}
-    for question in questions:
-        shown = retriever.retrieve(question, role=role, project=PROJECT).citations
-        found[question] = [entity[item["evidence_id"]] for item in sorted(shown, key=lambda item: item["position"])]
-    return found
+    asked, table = judged.drop_duplicates("query_id").set_index("query_id"), {}
+    for role in (profile["role"] for profile in profiles):
+        run = [
+            (query, entity[item["evidence_id"]], -float(item["position"]))
+            for query, question in asked["question"].items()
+            for item in retriever.retrieve(question, role=role, project=PROJECT).citations
+        ]
+        ranking = pd.DataFrame(run, columns=pd.Index(["query_id", "doc_id", "score"]))
+        table[role] = per_query(judged, ranking, (metric,))[metric].groupby(asked["golden_set"]).mean()
+    found = pd.DataFrame(table).reindex(sets).rename_axis(None)
+    scores = found.to_dict("index")
+    failed = [
+        f"{other} scores {scores[own][other]:.4f} on {own}, {profile['role']} {scores[own][profile['role']]:.4f}"
+        for profile in profiles
+        for own in [profile["golden_set_id"]]
+        for other in profile["distinctiveness_checks"]
+        if other in table and scores[own][other] >= scores[own][profile["role"]]
+    ]
+    return RoleScores(metric, found, tuple(failed))
 
 
-def _score(queries: list[dict[str, Any]], ranked: Mapping[str, list[str]], metric: str) -> float:
-    qrels = [(q["query_id"], doc, grade) for q in queries for doc, grade in q["relevant"].items()]
-    run = [(q["query_id"], doc, -float(place)) for q in queries for place, doc in enumerate(ranked[q["question"]])]
-    return per_query(
-        pd.DataFrame(qrels, columns=pd.Index(["query_id", "doc_id", "relevance"])),
-        pd.DataFrame(run, columns=pd.Index(["query_id", "doc_id", "score"])),
-        (metric,),
-    )[metric].mean()
-
-
-def _golden(folder: Path, name: str, entities: set[str]) -> list[dict[str, Any]]:
+def _golden(folder: Path, name: str, entities: set[str]) -> pd.DataFrame:
+    """The judgements of a golden set: golden_set, query_id, question, doc_id, relevance."""
     path = folder / f"{name}.jsonl"
     if not path.is_file():
         raise InputError.described("a golden set", "none", str(path), hint="eval_profile.golden_set_id names the file")
-    queries = []
+    found = []
     for record in read_lines(path):
-        relevant = record.mapping("relevant").fields
-        for doc, grade in relevant.items():
+        query = (name, f"{name}/{record.required('query_id')}", record.required("question"))
+        for doc, grade in record.mapping("relevant").fields.items():
             if doc not in entities:
                 raise InputError.expected("the entity of a row", doc, f"{record.at}.relevant")
             if isinstance(grade, bool) or not isinstance(grade, int):
                 raise InputError.expected("a whole number", type(grade).__name__, f"{record.at}.relevant.{doc}")
-        queries.append(
-            {"query_id": record.required("query_id"), "question": record.required("question"), "relevant": relevant}
-        )
-    return queries
+            found.append((*query, doc, grade))
+    return pd.DataFrame(found, columns=pd.Index(["golden_set", "query_id", "question", "doc_id", "relevance"]))
