@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..views.text_table import folded, row_table, text_table
+from ..views.text_table import row_table, text_table
 from .options import fields_of, given, named, settings_of
 from .output import EXIT, deliver, emit, note, write_file
 
@@ -238,15 +238,11 @@ def _changes_text(found: Any) -> str:
         "",
     ]
     asked = {row["pair"]: row["request_id_after"] for row in requests}
-    for row in items:
-        moved = f"{row['change']} {row['position_before'] or '-'} -> {row['position_after'] or '-'}"
-        score = f"score {_score(row['final_before'])} -> {_score(row['final_after'])}"
-        of = f" of {asked[row['pair']]}" if len(requests) > 1 else ""
-        lines += [f"{moved}{of}, {score}: {row['locator']}", f"    {row['evidence_id']}; {row['why']}"]
-    if not items:
-        lines += ["every item is where it was" if requests else "no request is on both sides"]
-    return "\n".join(map(folded, lines)) + "\n"
-
-
-def _score(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+    columns = {"change": "change", "from": "position_before", "to": "position_after", "score": "final_before",
+               "new score": "final_after", "item": "locator", "id": "evidence_id", "why": "why"}  # fmt: skip
+    rows = [
+        ({"request": asked[row["pair"]]} if len(requests) > 1 else {}) | {name: row[of] for name, of in columns.items()}
+        for row in items
+    ]
+    nothing = "every item is where it was\n" if requests else "no request is on both sides\n"
+    return "\n".join(lines) + (row_table(rows) or nothing)

@@ -27,8 +27,9 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ...nodes.errors import AccessError, InputError
+from ...nodes.errors import AccessError, InputError, StoreError
 from ..config.grants import load_grants
+from ..config.opening import head_of
 from ..config.settings import Settings
 from ..deadline import within
 from ..parsing.documents import checked
@@ -51,7 +52,7 @@ from .models import (
 )
 from .problems import RefusedError, body_of, problem_of
 from .renderings import FORMATS, XRAY, Rendering, rendered
-from .retriever_pool import MOST_LISTED, PrincipalSession, RetrieverPool, expect_healthy
+from .retriever_pool import MOST_LISTED, PrincipalSession, RetrieverPool
 
 T = TypeVar("T")
 
@@ -234,7 +235,8 @@ async def why(
 @ROUTER.get("/v1/health", responses={200: {"model": Health}})
 async def health(request: Request) -> Response:
     """Whether the server answers and finds its corpus."""
-    await _done(request, lambda: expect_healthy(request.app.state.settings))
+    if await _done(request, lambda: head_of(request.app.state.settings)) is None:
+        raise StoreError("Expected a corpus, got none that can be opened - at corpus")
     return _json({"status": "ok", "version": version("scoped-retrieval")})
 
 

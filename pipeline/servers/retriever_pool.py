@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...nodes.errors import ErasedError, InputError, StoreError
+from ...nodes.errors import ErasedError, InputError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
@@ -209,13 +209,3 @@ class PrincipalSession:
         except ErasedError:  # in the open generation: the next one has the remaining rows
             with self.pool.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
-
-
-def expect_healthy(settings: Settings) -> None:
-    """Check that the corpus and the folder of runs can be opened.
-
-    Raises:
-        StoreError: they cannot be opened.
-    """
-    if head_of(settings) is None:
-        raise StoreError("Expected a corpus, got none that can be opened - at corpus")

@@ -28,7 +28,7 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str
     """
     from rich.cells import cell_len, set_cell_size
 
-    body = [[visible(" ".join(_cell(value).split())) for value in row] for row in rows]
+    body = [[visible(" ".join(_words(value).split()) or "-") for value in row] for row in rows]
     columns, width = [visible(name) for name in columns], get_terminal_size().columns
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *body, strict=True)]
     words = [max(map(cell_len, " ".join(cells).split())) for cells in zip(columns, *body, strict=True)]
@@ -70,12 +70,12 @@ def plain_text(value: Mapping[str, Any]) -> str:
 def row_table(rows: Sequence[Mapping[str, Any]], title: str = "") -> str:
     """Rows as a table of all of their columns."""
     columns = [*dict.fromkeys(column for row in rows for column in row)]
-    cells = [[_words(row.get(column)) for column in columns] for row in rows]
+    cells = [[row.get(column) for column in columns] for row in rows]
     return text_table([column.replace("_", " ") for column in columns], cells, title) if rows else ""
 
 
 def _words(value: Any) -> str:
-    """A value in a line."""
+    """A value in a line; nothing if it is absent."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -86,21 +86,15 @@ def _words(value: Any) -> str:
         return ", ".join(f"{name.replace('_', ' ')} {_words(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_words, value))
-    return _cell(value) if value is not None else ""
+    if isinstance(value, datetime):
+        return in_utc(value).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return "" if value is None else str(value)
 
 
 def folded(line: str) -> str:
     """A line of text, folded to the same width between words; what follows is indented."""
     width = get_terminal_size().columns
     return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-
-
-def _cell(value: Any) -> str:
-    if value is None or value == "":
-        return "-"
-    if isinstance(value, datetime):
-        return in_utc(value).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def csv_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
