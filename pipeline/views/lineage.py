@@ -17,7 +17,6 @@ from graphlib import TopologicalSorter
 from html import escape
 from typing import Any, get_args
 
-from ...nodes.errors import InputError
 from ...nodes.schema import Table
 from ..extras import package
 from ..progress import counted
@@ -123,7 +122,6 @@ def _first_line(doc: str | None) -> str:
 
 
 FORMATS = ("json", "dot", "svg", "png")
-ALL, STEPS = "all", "steps"
 _NAMED = 3
 """Names on an arrow, and in a line of a box; others are counted."""
 _HEAD = """\
@@ -136,8 +134,8 @@ digraph lineage {
 def drawn(
     lineage: Mapping[str, Any],
     format_: str,
-    of: str | None = None,
     *,
+    every: bool = False,
     rows: Mapping[str, int] | None = None,
     seconds: Mapping[str, float] | None = None,
 ) -> bytes:
@@ -145,24 +143,22 @@ def drawn(
 
     Args:
         format_: one of `FORMATS`; JSON has every node.
-        of: `steps`, `all` for every node in one picture, or the name of a step. DOT has all by default, a picture the steps.
-            Ignored for JSON.
+        every: draw every node by step, not the steps alone.
 
     Raises:
-        InputError: there is no such step, or the extra `viz` that the picture needs is not installed.
+        ModelError: the extra `viz` that the picture needs is not installed.
     """
-    names = (STEPS, ALL, *steps_of(lineage))
-    if of not in (None, *names):
-        raise InputError.one_of(names, of, "--of")
     if format_ == "json":
         found = {**lineage, **({"rows": dict(rows)} if rows else {}), **({"seconds": dict(seconds)} if seconds else {})}
         return (to_json(found, sort_keys=True) + "\n").encode()
-    dot = to_dot(lineage, of or (ALL if format_ == "dot" else STEPS), rows or {}, seconds or {})
-    return dot.encode() if format_ == "dot" else picture(dot, format_)
+    dot = to_dot(lineage, every, rows or {}, seconds or {})
+    if format_ == "dot":
+        return dot.encode()
+    return package("pygraphviz", "viz").AGraph(string=dot).draw(format=format_, prog="dot")
 
 
-def to_dot(lineage: Mapping[str, Any], of: str, rows: Mapping[str, int], seconds: Mapping[str, float]) -> str:
-    """The steps, all nodes by step, or the nodes of one step and what they read of others, as DOT.
+def to_dot(lineage: Mapping[str, Any], every: bool, rows: Mapping[str, int], seconds: Mapping[str, float]) -> str:
+    """The steps, or all nodes by step, as DOT.
 
     Arrows of steps name the tables that are passed. An arrow that a longer path implies is left out.
     """
@@ -184,20 +180,17 @@ def to_dot(lineage: Mapping[str, Any], of: str, rows: Mapping[str, int], seconds
         figures = known([name])
         return _box(name, name, [", ".join(figures)] * bool(figures) + lines, more=f', tooltip="{tooltip}"')
 
-    if of == STEPS:
+    if not every:
         lines = [_HEAD, "  rankdir=TB;"]
         for step, names in steps.items():
             lines.append(_box(step, _title(step), [", ".join([counted(len(names), "node"), *known(names)])]))
         return "\n".join([*lines, *_passed(between, homes, list(steps)), "}", ""])
-    lines, shown = [_HEAD, "  rankdir=LR;"], [step for step in steps if of in (ALL, step)]
-    for step in shown:
+    lines = [_HEAD, "  rankdir=LR;"]
+    for step, names in steps.items():
         lines += [f'  subgraph "cluster_{step}" {{', f'    label="{_title(step)}"; color="#cccccc"; style=rounded;']
-        lines += [f"  {box(name)}" for name in steps[step]]
+        lines += [f"  {box(name)}" for name in names]
         lines.append("  }")
-    edges = [(source, target) for source, target in between if homes[target] in shown]
-    others = sorted({source for source, _ in edges if homes[source] not in shown})
-    lines += [_box(name, name, [_title(homes[name])], more=', style="rounded,dashed"') for name in others]
-    lines += [_arrow(source, target) for source, target in _unimplied(edges, homes)]
+    lines += [_arrow(source, target) for source, target in _unimplied(between, homes)]
     return "\n".join([*lines, "}", ""])
 
 
@@ -231,12 +224,3 @@ def _arrow(source: str, target: str, names: Sequence[str] = (), *, back: bool = 
     style = ", style=dashed, constraint=false" if back else ""
     label = "\\n".join(few)
     return f'  "{source}" -> "{target}"' + (f' [label="{label}"{style}];' if names else ";")
-
-
-def picture(dot: str, format_: str = "svg") -> bytes:
-    """The DOT text drawn as SVG or PNG.
-
-    Raises:
-        ModelError: the extra `viz` is not installed.
-    """
-    return package("pygraphviz", "viz").AGraph(string=dot).draw(format=format_, prog="dot")
