@@ -237,7 +237,7 @@ def _changes_text(found: Any) -> str:
     ]
     asked = {row["pair"]: row["request_id_after"] for row in requests}
     columns = {"change": "change", "from": "position_before", "to": "position_after", "score": "final_before",
-               "new score": "final_after", "item": "locator", "id": "evidence_id", "why": "why"}  # fmt: skip
+               "new score": "final_after", "why": "why", "id": "evidence_id", "item": "locator"}  # fmt: skip
     rows = [
         ({"request": asked[row["pair"]]} if len(requests) > 1 else {}) | {name: row[of] for name, of in columns.items()}
         for row in items
