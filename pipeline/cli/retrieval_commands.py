@@ -184,13 +184,12 @@ def ask(
     for warning in warnings_of(conditions, "lane_off", "budget_unused"):
         note(warning)
     if any((column_of(name) or name).endswith(("_sources", "_paths")) for name in changes):
-        from ..contracts.explain import lint
+        from ..contracts.explain import idle_lists
         from ..requests.presets import fields_named
         from .contract_commands import resolver_here
 
-        for finding in lint(resolver_here(settings), fields_named(fields, "--set")):
-            if finding["rule"] == "matches_nothing" and finding["at"].startswith("request."):
-                note(f"{finding['message']} ({finding['at']})")
+        for finding in idle_lists(resolver_here(settings), fields_named(fields, "--set")):
+            note(f"{finding['message']} ({finding['at']})")
     if any(each["condition"] == "nothing_granted" for each in conditions):
         note(READABLE)
     return exit_code_of({found.status: 1})

@@ -9,19 +9,14 @@ reach. So a finding never discloses a row that its reader may not know of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ...nodes.columns.keys import gathered
-from ...nodes.frames import micros
 from ...nodes.scope.selectors import AND, allows_pathless, glob_mask, selected
-from ...nodes.vocabulary import EVIDENCE_NEEDS
 from ..reading.grants import grants_in_force
 from ..requests.narrowing import PLACES, Fields
 from .scope import ContractResolver, ContractScope
@@ -93,122 +88,59 @@ _KEPT = frozenset(PLACES) - {"namespace", "branch", "test_suite", "role", "as_of
 _LISTS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths")
 
 
-_Findings = Iterator[tuple[str, str, str, str]]
+_Findings = Iterator[dict[str, str]]
 """Level, rule, field or rule of grants, message. An `error` is a definite mistake, a `warning` a possible one."""
 
 
 def lint(resolver: ContractResolver, fields: Fields) -> list[dict[str, str]]:
     """The findings about a contract, errors first, by `level`, `rule`, `at` and `message`; empty if there are none."""
-    case = _Case(resolver, fields)
-    contract = case.scope.contract
-    if contract["denied"]:
-        found = [("error", "allows_nothing", contract["denied_reason"], refusal_of(contract["denied_reason"]))]
-    else:
-        none = ("error", "allows_nothing", "contract", "No row passes every gate.")
-        found = [none] * (not len(case.scope.rows))
-        found += [*_before_data(case), *_matches_nothing(case), *_grants_match_nothing(case), *_denies_needed(case)]
-    named = ("level", "rule", "at", "message")
-    return [dict(zip(named, one, strict=True)) for one in sorted(found, key=lambda one: one[0])]
+    scope = resolver.scope(fields)
+    denied = scope.contract["denied_reason"] if scope.contract["denied"] else None
+    message = refusal_of(denied) if denied else "No row passes every gate."
+    nothing = {"level": "error", "rule": "allows_nothing", "at": denied or "contract", "message": message}
+    if denied:
+        return [nothing]
+    found = [] if len(scope.rows) else [nothing]
+    return [*found, *idle_lists(resolver, fields), *_idle_grants(resolver, fields, scope.bounds)]
 
 
-@dataclass(frozen=True)
-class _Case:
-    resolver: ContractResolver
-    fields: Fields
-
-    @cached_property
-    def scope(self) -> ContractScope:
-        return self.resolver.scope(self.fields)
-
-    @cached_property
-    def open(self) -> ContractScope:
-        """The widest scope: the same principal and project, now, without any narrowing."""
-        given = {name: value for name, value in self.fields.given.items() if name in _KEPT}
-        return self.resolver.scope(Fields(given))
-
-    def audits(self, project: str) -> bool:
-        """Whether the principal may know of rows that a grant of the project denies."""
-        grants = grants_in_force(self.resolver.grants.table, self.resolver.principal)
-        return project in grants.filter(grants["audit"])["project"].to_pylist()
-
-    def without(self, name: str) -> ContractScope:
-        given = {other: value for other, value in self.fields.given.items() if other != name}
-        return self.resolver.scope(replace(self.fields, given=given))
-
-
-def _before_data(case: _Case) -> _Findings:
-    """`as_of` is earlier than the first visible row was recorded."""
-    recorded = micros(gathered(case.open.frame.placements["recorded_time"], case.open.placement), 0)
-    as_of = case.scope.contract["as_of"]
-    if len(recorded) and "as_of" in case.fields.given and not len(case.scope.rows):
-        first = pa.scalar(int(recorded.min()), pa.timestamp("us", "UTC")).as_py()
-        if as_of < first:
-            message = f"as_of is {as_of.isoformat()}; the first row was recorded at {first.isoformat()}."
-            yield ("error", "as_of_before_data", "request.as_of", message)
-
-
-def _matches_nothing(case: _Case) -> _Findings:
+def idle_lists(resolver: ContractResolver, fields: Fields) -> _Findings:
     """A pattern of the request matches no row that is visible without its list."""
     for name in _LISTS:
-        if patterns := case.fields.given.get(name):
-            yield from _idle(case.without(name), patterns, f"request.{name}", sources=name.endswith("sources"))
+        if patterns := fields.given.get(name):
+            others = {other: value for other, value in fields.given.items() if other != name}
+            open_ = resolver.scope(replace(fields, given=others))
+            yield from _idle(open_, patterns, f"request.{name}", sources=name.endswith("sources"))
 
 
-def _grants_match_nothing(case: _Case) -> _Findings:
-    """A pattern allowed by a grant matches no visible row, or one that it denies no row at all: an auditor hears of it."""
-    for bound in case.scope.bounds:
-        if bound["denied_paths"] and case.audits(bound["project"]):
-            rows = case.open.frame.evidence
+def _idle_grants(resolver: ContractResolver, fields: Fields, bounds: Sequence[dict[str, Any]]) -> _Findings:
+    """A pattern allowed by a grant matches no row that the same principal could see in the project now, without any
+    narrowing, or one that it denies no row at all: an auditor hears of it.
+    """
+    open_ = resolver.scope(Fields({name: value for name, value in fields.given.items() if name in _KEPT}))
+    grants = grants_in_force(resolver.grants.table, resolver.principal)
+    audited = grants.filter(grants["audit"])["project"].to_pylist()
+    for bound in bounds:
+        if bound["denied_paths"] and bound["project"] in audited:
+            rows = open_.frame.evidence
             path = rows["path"].filter(pc.equal(rows["owner_project"], bound["project"]))
             for pattern in bound["denied_paths"]:
                 if not glob_mask(path, [pattern]).any():
                     message = f"{pattern} denies no path of the corpus."
-                    yield ("warning", "matches_nothing", f"{bound['rule_id']}.denied_paths", message)
+                    yield _unmatched(f"{bound['rule_id']}.denied_paths", message)
         for name in ("sources", "paths"):
-            yield from _idle(case.open, bound[name] or (), f"{bound['rule_id']}.{name}", sources=name == "sources")
+            yield from _idle(open_, bound[name] or (), f"{bound['rule_id']}.{name}", sources=name == "sources")
 
 
 def _idle(scope: ContractScope, patterns: Sequence[str], at: str, *, sources: bool) -> _Findings:
     for pattern in patterns:
-        if not np.any(_matched(scope, [pattern], sources=sources)):
-            parts = " and ".join(pattern.split(AND))
-            yield ("warning", "matches_nothing", at, f"{parts} matches nothing that could be seen.")
+        if sources:
+            found = selected([pattern], scope.column("origin_class"), scope.column("source_id"))
+        else:
+            found = glob_mask(scope.column("path"), [pattern], pathless=allows_pathless([pattern]))
+        if not found.any():
+            yield _unmatched(at, f"{' and '.join(pattern.split(AND))} matches nothing that could be seen.")
 
 
-def _matched(scope: ContractScope, patterns: Sequence[str], *, sources: bool) -> NDArray[np.bool_]:
-    if sources:
-        return selected(patterns, scope.column("origin_class"), scope.column("source_id"))
-    return glob_mask(scope.column("path"), patterns, pathless=allows_pathless(patterns))
-
-
-def _denies_needed(case: _Case) -> _Findings:
-    """Evidence that the request requires, or that its purpose plans to look for, cannot come back."""
-    for need in case.scope.contract["required_evidence"]:
-        kind, state = EVIDENCE_NEEDS[need]
-        yield from _unserved(case, "error", f"request.required_evidence: {need}", [kind], [], state)
-    rules = case.resolver.policies.plan_rules
-    for rule in rules.filter(pc.equal(rules["purpose"], case.scope.contract["purpose"])).to_pylist():
-        at = f"purpose {rule['purpose']}: {rule['intent']}"
-        yield from _unserved(case, "warning", at, rule["kinds"], rule["sources"], None)
-
-
-def _unserved(
-    case: _Case, level: str, at: str, kinds: Sequence[str], sources: Sequence[str], state: str | None
-) -> _Findings:
-    if np.any(_serves(case.scope, kinds, sources, state)):
-        return
-    denied = np.any(_serves(case.open, kinds, sources, state))
-    if not denied and level == "warning":  # a plan may look for evidence that a project does not have
-        return
-    why = "the contract denies every row of this kind" if denied else "no row that could be shown is of this kind"
-    what = ", ".join([*kinds, *sources]) or "any evidence"
-    yield (level, "denies_needed", at, f"{what} is needed, and {why}.")
-
-
-def _serves(scope: ContractScope, kinds: Sequence[str], sources: Sequence[str], state: str | None) -> Any:
-    served = np.ones(len(scope.rows), dtype=bool)
-    if kinds:
-        served &= np.asarray(pc.is_in(scope.column("evidence_kind"), value_set=pa.array(list(kinds), pa.string())))
-    if state:
-        served &= np.asarray(pc.equal(scope.column("lifecycle"), state).fill_null(False))
-    return served & _matched(scope, sources, sources=True) if sources else served
+def _unmatched(at: str, message: str) -> dict[str, str]:
+    return {"level": "warning", "rule": "matches_nothing", "at": at, "message": message}
