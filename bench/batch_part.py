@@ -19,7 +19,8 @@ import ten_thousand
 from bench_records import Row
 from options import Options
 from ours import NOW
-from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, LANE_STATES, QUERY_VECTORS
+from scoped_retrieval.nodes.recall.vector_recall import NOTHING_ENCODED
+from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, LANE_STATES
 from scoped_retrieval.pipeline.asking.retriever import SHARD_REQUESTS, Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -117,7 +118,7 @@ def shard_inputs(work: Path, options: Options) -> tuple[dict[str, Any], dict[str
     inputs: dict[str, Any] = {
         **line.policies, "requests": requests, "failures": FAILURES.empty(), "grants": line.grants,
         "lanes": line.lanes, "bm25": line.bm25, "counters": line.counters, "provenance": line.provenance,
-        "captures": captures, "lane_states": LANE_STATES.empty(), "query_vectors": QUERY_VECTORS.empty(),
+        "captures": captures, "lane_states": LANE_STATES.empty(), "query_vectors": NOTHING_ENCODED,
         "cross_encoder": line.pairs,
     }  # fmt: skip
     overrides = build_driver().execute(list(SCOPED), inputs=inputs)

@@ -26,10 +26,10 @@ from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.recall_scope import RecallTables
 from scoped_retrieval.nodes.recall.recall_selection import Found
-from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
+from scoped_retrieval.nodes.tables import FAILURES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line.driver import SCOPED, WALL, build_driver
+from scoped_retrieval.pipeline.line.driver import SCOPED, build_driver
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 """The time of all requests: after the last row was recorded."""
@@ -54,7 +54,6 @@ class Scoped:
         self._inputs: dict[str, Any] = {
             **line.policies, "requests": requests.combine_chunks(), "failures": FAILURES.empty(), "grants": line.grants,
             "lanes": ("lexical", "semantic"), "bm25": Bm25(), "counters": line.counters, "provenance": line.provenance,
-            "lane_states": LANE_STATES.empty(), "query_vectors": QUERY_VECTORS.empty(),
         }  # fmt: skip
         started = time.perf_counter()
         planned = self._driver.execute(list(SCOPED), inputs=self._inputs)
@@ -63,7 +62,9 @@ class Scoped:
         users = pc.unique(pc.list_flatten(bounds["users"])).to_pylist()
         self.frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
         self._inputs |= self.frame.inputs()
-        self._planned = planned | self._driver.execute(list(WALL), inputs=self._inputs, overrides=planned)
+        self._planned = planned | self._driver.execute(
+            ["row_groups", "reachable", "admissible"], inputs=self._inputs, overrides=planned
+        )
         self.precompute_seconds = time.perf_counter() - started
         self._ids = requests["request_id"]
 

@@ -1,6 +1,7 @@
 """Candidate recall: finds rows for every sub-query inside A(r), lane by lane, and merges them into candidates.
 
-Reads the plan, the first wall and the indexes. Gives one table of hits per lane, `hits` and `candidates`.
+Reads the plan, the first wall and the indexes. Gives one table of hits per lane, `hits` and `candidates`, and `lane_states`:
+which lanes did not run.
 
 Note: a row that passes the access gates but is withheld by time or visibility is recorded with `withheld`, so that an
 auditor sees it. It is scored with the statistics of the admissible rows, but selected separately and ranked after them;
@@ -8,6 +9,8 @@ no id, score, rank or order of an admissible row depends on it.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +27,10 @@ from .columns.keys import (
     positions,
     rank_within,
 )
+from .errors import public_text
 from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
+from .lanes import NO_VECTORS, SOME_VECTORS
+from .models import CrossEncoder, QueryEncoder
 from .plugins import NO_PLUGINS, Plugins
 from .recall.bm25 import Bm25
 from .recall.candidate_merge import (
@@ -40,21 +46,24 @@ from .recall.plugin_recall import recall_by_plugin
 from .recall.recall_entries import NO_LEXICAL, LexicalRecall
 from .recall.recall_scope import Int, RecallTables
 from .recall.recall_selection import VIA, Found, hit_table
-from .recall.vector_recall import recall_vectors
+from .recall.vector_recall import NOTHING_ENCODED, AskedVectors, recall_vectors
 from .recall.versions import replaced_by
 from .tables import (
     CANDIDATES,
     HITS,
     LANE_HITS,
+    LANE_STATES,
+    QUERY_VECTORS,
     Admissible,
     Candidates,
     Contracts,
     Evidence,
     Hits,
     LaneHits,
+    LaneStates,
+    ModePolicies,
     Placements,
     QueryTerms,
-    QueryVectors,
     Reachable,
     ScopeGroups,
     Segments,
@@ -64,6 +73,7 @@ from .vocabulary import INTENTS, MERGE_POLICIES
 from .walls.time_gates import clocks
 
 _INTENTS = tuple(sorted(INTENTS.values))
+NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set; `cross_encoder` names the folder of one"
 
 
 def recall_tables(
@@ -122,13 +132,65 @@ def file_recall(
     return recall_files(recall_tables, postings, lexical_recall.weights, bm25)
 
 
-def semantic_hits(
-    lanes: tuple, recall_tables: RecallTables, query_vectors: QueryVectors, vectors: VectorIndex | None
-) -> LaneHits:
+def query_vectors(
+    sub_queries: SubQueries, vectors: VectorIndex | None, encoder: QueryEncoder, lanes_off: dict, broken: dict
+) -> AskedVectors:
+    """The vectors of the frame with those of the queries. A request with a text that gets none loses the lane, alone as in
+    a batch.
+    """
+    uses = ["semantic" in lanes for lanes in sub_queries["lanes"].to_pylist()]
+    if vectors is None or encoder.encoder is None or "semantic" in {*lanes_off, *broken} or not any(uses):
+        return NOTHING_ENCODED
+    names = ("request_id", "sub_query_id", "query_text")
+    asked = [*zip(*(sub_queries[name].filter(pa.array(uses)).to_pylist() for name in names), strict=True)]
+    found, failed = encoder.of(text for _, _, text in asked)
+    lost = {id_: public_text(failed[text]) for id_, _, text in asked if text in failed}
+    row = {text: number for number, text in enumerate(found)}
+    rows = [(id_, sub_query, row[text]) for id_, sub_query, text in asked if id_ not in lost]
+    table = QUERY_VECTORS.from_rows([dict(zip(QUERY_VECTORS.columns, one, strict=True)) for one in rows])
+    return AskedVectors(replace(vectors, queries=np.stack([*found.values()])) if found else None, table, lost)
+
+
+def lane_states(
+    contracts: Contracts,
+    admissible: Admissible,
+    query_vectors: AskedVectors,
+    mode_policies: ModePolicies,
+    cross_encoder: CrossEncoder,
+    lanes: tuple,
+    lanes_off: dict,
+    broken: dict,
+) -> LaneStates:
+    """One row per request and lane that did not run, or did not reach every row: one of `broken` failed for the shard, one
+    of `lanes_off` is not available; a mode may name a cross-encoder that is not set.
+    """
+    ids, modes = (contracts[name].to_pylist() for name in ("request_id", "mode"))
+    found = [(id_, lane, "failed", message) for lane, message in broken.items() for id_ in ids]
+    off_for_all = {lane: why for lane, why in lanes_off.items() if lane not in {*broken, "semantic"}}
+    found += [(id_, lane, "off", why) for lane, why in off_for_all.items() for id_ in ids]
+    if cross_encoder.model is None and "cross_encoder" not in {*lanes_off, *broken}:
+        named = {*mode_policies["mode"].filter(mode_policies["cross_encoder"]).to_pylist()}
+        without = (id_ for id_, mode in zip(ids, modes, strict=True) if mode in named)
+        found += [(id_, "cross_encoder", "off", NO_CROSS_ENCODER) for id_ in without]
+    if "semantic" in lanes and "semantic" not in broken:
+        reached = (admissible[name].to_pylist() for name in ("rows", "encoded"))
+        for id_, rows, encoded in zip(ids, *reached, strict=True):
+            if encoded and id_ in query_vectors.lost:  # irrelevant without rows that have vectors
+                found.append((id_, "semantic", "failed", query_vectors.lost[id_]))
+            elif encoded and "semantic" in lanes_off:
+                found.append((id_, "semantic", "off", lanes_off["semantic"]))
+            elif encoded < rows:
+                found.append((id_, "semantic", "off", SOME_VECTORS if encoded else NO_VECTORS))
+    return LANE_STATES.from_rows([dict(zip(LANE_STATES.columns, one, strict=True)) for one in sorted(found)])
+
+
+def semantic_hits(lanes: tuple, recall_tables: RecallTables, query_vectors: AskedVectors) -> LaneHits:
     """The admissible rows nearest to each sub-query's vector, by sub-query and rank; none without an encoder."""
-    if vectors is None or "semantic" not in lanes:
+    if query_vectors.vectors is None or "semantic" not in lanes:
         return hit_table(recall_tables, "semantic", _nothing())
-    return hit_table(recall_tables, "semantic", recall_vectors(recall_tables, query_vectors, vectors))
+    return hit_table(
+        recall_tables, "semantic", recall_vectors(recall_tables, query_vectors.rows, query_vectors.vectors)
+    )
 
 
 def recent_hits(lanes: tuple, recall_tables: RecallTables) -> LaneHits:

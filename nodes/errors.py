@@ -41,6 +41,13 @@ _READING = ("stops", "bound_stops", "removes", "recall", "value")
 DECLARE = "declare the columns that it reads in `columns`, those of the contract in `contract_columns`"
 
 
+def public_text(error: Exception) -> str:
+    """The part of an error that may be stored: this package's own messages; of any other, its type."""
+    return (
+        error.message if isinstance(error, ScopedRetrievalError) else f"Expected no error, got {type(error).__name__}"
+    )
+
+
 class ScopedRetrievalError(Exception):
     """Base of the tree. `exit_code` is what the command line returns.
 

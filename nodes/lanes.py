@@ -47,3 +47,9 @@ LANES = (
 """All lanes, in the order of their nodes."""
 
 LANE_NAMES = tuple(lane.name for lane in LANES)
+
+NO_VECTORS = (
+    "the rows that this contract reaches were indexed without vectors; `index` makes them with the extra `semantic`"
+)
+SOME_VECTORS = f"some of {NO_VECTORS}"
+"""Why the semantic lane does not reach the rows of a request, or some of them."""

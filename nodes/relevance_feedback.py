@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from .columns.keys import distinct_numbers, first_of_runs, floats, gathered_columns, integers, order_by, rank_within
 from .columns.numbers import quantise, share_of
-from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
+from .frames import PostingIndex, RowIndex, posting_keys
 from .recall.bm25 import Bm25
 from .recall.pair_scores import Pairs, mean_cosines
 from .recall.posting_recall import KeyRows, asked_together, scores_of
 from .recall.recall_entries import Entries
 from .recall.recall_scope import RecallTables, ScopeGroup
+from .recall.vector_recall import AskedVectors
 from .tables import FEEDBACK, Evidence, Feedback, LaneScores, Pool, RerankWeights
 from .text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in
 from .vocabulary import EVIDENCE_KINDS
@@ -65,7 +66,7 @@ def feedback(
     recall_tables: RecallTables,
     postings: PostingIndex,
     bm25: Bm25,
-    vectors: VectorIndex | None,
+    query_vectors: AskedVectors,
 ) -> Feedback:
     """What the best rows of each request that weighs feedback say of every row of the pool, in recall order.
 
@@ -83,7 +84,7 @@ def feedback(
         weight[chosen] = score
         terms = _terms(pairs.request[prose], pairs.row[prose], weight[prose], evidence)
         lexical = _lexical(pairs, floats(lane_scores["bm25_reach"]) > 0, terms, recall_tables, postings, bm25)
-    if vectors is not None:
+    if (vectors := query_vectors.vectors) is not None:
         nearest = chosen[rank <= NEAREST]
         among = Pairs(pairs.request[nearest], pairs.row[nearest])
         cosines = mean_cosines(pairs, among, recall_tables.contracts.num_rows, vectors)

@@ -13,8 +13,7 @@ kind has it, and that is always the kind's best by the other terms.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,8 @@ from .columns.keys import (
     rank_within,
 )
 from .columns.numbers import quantise, share_of
-from .frames import PostingIndex, VectorIndex
+from .frames import PostingIndex
+from .models import CrossEncoder
 from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25
 from .recall.file_recall import FileRecall
@@ -43,7 +43,7 @@ from .recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scor
 from .recall.recall_entries import LexicalRecall
 from .recall.recall_scope import RecallTables
 from .recall.turn_scores import turn_scores
-from .recall.vector_recall import vector_of_sub
+from .recall.vector_recall import AskedVectors, vector_of_sub
 from .reranking.anchor_hits import anchor_term
 from .reranking.file_terms import file_terms
 from .reranking.name_terms import name_terms
@@ -65,7 +65,6 @@ from .tables import (
     Placements,
     Pool,
     PurposePolicies,
-    QueryVectors,
     Ranked,
     Requests,
     RerankWeights,
@@ -99,8 +98,7 @@ def lane_scores(
     placements: Placements,
     postings: PostingIndex,
     bm25: Bm25,
-    query_vectors: QueryVectors,
-    vectors: VectorIndex | None,
+    query_vectors: AskedVectors,
 ) -> LaneScores:
     """BM25 and cosine of every row of the pool, in recall order, whichever lane recalled it, and of the conversation
     around it; the latter is 0 for rows that are not turns.
@@ -113,8 +111,8 @@ def lane_scores(
     weights = lexical_recall.weights
     unread = np.flatnonzero(lexical <= 0)
     lexical[unread] = lexical_scores(pairs.at(unread), weights, tables, postings, bm25)
-    if vectors is not None:
-        vector = vector_of_sub(tables, query_vectors)
+    if (vectors := query_vectors.vectors) is not None:
+        vector = vector_of_sub(tables, query_vectors.rows)
         unread = np.flatnonzero(semantic <= 0)
         semantic[unread] = semantic_scores(pairs.at(unread), vector, tables, vectors)
     turns = turn_scores(pairs, weights, tables, placements, postings, bm25)
@@ -221,16 +219,6 @@ def _of_plugins(plugins: Plugins, row: Int, contracts: pa.Table, owner: Int, evi
     asked = pa.table(gathered_columns(contracts, ASKED, owner))
     found = values_of(plugins.score_terms, evidence, pa.array(row), asked)
     return {name: quantise(values) for name, values in found.items()}
-
-
-class CrossEncoder(Protocol):
-    """A model that reads a question and a text together; without `model` it reads nothing."""
-
-    model: Any
-
-    def of(self, pairs: Sequence[tuple[str, str]]) -> Float:
-        """One score per pair, 0 to 1."""
-        ...
 
 
 def score_terms(

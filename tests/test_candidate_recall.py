@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from recall_world import day, evidence_id, frame, line, names, rules, vectors
+from scoped_retrieval.nodes.recall.vector_recall import AskedVectors
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
 
@@ -204,7 +205,7 @@ def test_the_semantic_lane_gives_exact_cosines_of_admissible_rows() -> None:
     index = vectors(world, random.normal(size=(40, 16)), random.normal(size=(2, 16)))
     query = QUERY_VECTORS.from_rows([{"request_id": "r1", "sub_query_id": "q1", "vector_row": 1}])
     plan = rules({"lanes": ["semantic"], "lane_k": 6})
-    out = line(world, [{"question": "x"}], "semantic_hits", plan=plan, vectors=index, query_vectors=query)
+    out = line(world, [{"question": "x"}], "semantic_hits", plan=plan, query_vectors=AskedVectors(index, query, {}))
     found = out["semantic_hits"]
     whole = np.concatenate(index.parts).astype(object)
     expected = {n: int(whole[n] @ index.queries[1].astype(object)) * 2.0**-30 for n in range(40) if n % 5}

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from scoped_retrieval.nodes.candidate_recall import NO_CROSS_ENCODER
 from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.encoders.cross_encoder import CrossEncoder
-from scoped_retrieval.pipeline.line.lanes import NO_CROSS_ENCODER
 from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, days_ago, places, row
 from tiny_cross_encoder import WORDS, model_at

@@ -21,7 +21,7 @@ from scoped_retrieval.nodes.tables import PROVENANCE, TABLES
 from scoped_retrieval.nodes.vocabulary import PURPOSES, SCORE_TERMS
 from scoped_retrieval.pipeline.config.declared_settings import WEIGHT_SETS
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line.driver import PLANNED, STEPS, build_driver
+from scoped_retrieval.pipeline.line.driver import STEPS, build_driver
 from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from small_corpus import LABEL, NOON, Row, Story, days_ago, decided, places, row, shown
 from stand_in_encoder import WordsByTheirStart
@@ -507,6 +507,7 @@ def test_scope_and_plan_are_settled_before_the_corpus_is_looked_at():
     assert {"contracts", "contract_bounds", "admissible"} <= upstream("hits")
 
 
+PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
 BESIDE = ("session_trail", "relevance_feedback", "fact_verification")
 """Steps that document 000 does not name."""
 

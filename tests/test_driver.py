@@ -14,6 +14,7 @@ import pytest
 from edges import disagreements
 from resolving import resolve_requests
 from scoped_retrieval.nodes.blocks.token_counting import Counters
+from scoped_retrieval.nodes.lanes import NO_VECTORS
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS
 from scoped_retrieval.pipeline.config.grants import load_grants
@@ -25,7 +26,6 @@ from scoped_retrieval.pipeline.line.driver import (
     outputs,
     run_line,
 )
-from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
 from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.runs.parts import DECLARED, PER_RUN, READABLE
 

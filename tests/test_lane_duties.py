@@ -10,6 +10,7 @@ import pytest
 from recall_world import LANES, day, frame, line, passes, rules, vectors
 from scoped_retrieval.nodes import candidate_recall
 from scoped_retrieval.nodes.recall.file_recall import CHUNKS
+from scoped_retrieval.nodes.recall.vector_recall import AskedVectors
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
 QUESTION = "session token in src/net/retry.py, `create_user` of WIDGET-3"
@@ -53,7 +54,7 @@ def found(lane: str, world: dict[str, Any], lane_k: int, **rule: Any) -> list[in
     if lane == "semantic":
         asked = QUERY_VECTORS.from_rows([{"request_id": "r1", "sub_query_id": "q1", "vector_row": 0}])
         near = vectors(world, np.ones((len(world["rows"]), 4)), np.ones((1, 4)))
-        encoded = {"vectors": near, "query_vectors": asked}
+        encoded = {"query_vectors": AskedVectors(near, asked, {})}
     hits = line(world, [request], f"{lane}_hits", plan=plan, **encoded)[f"{lane}_hits"]
     assert set(hits["lane"].to_pylist()) == {lane}, f"the lane {lane} finds nothing: {ADD}"
     return [hit["row"] for hit in hits.to_pylist() if not hit["withheld"]]

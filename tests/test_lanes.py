@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scoped_retrieval.nodes.lanes import NO_VECTORS, SOME_VECTORS
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
-from scoped_retrieval.pipeline.line.lanes import NO_VECTORS, SOME_VECTORS
 from small_corpus import NOON, Story, days_ago, row
 from stand_in_encoder import WordsByTheirStart
 

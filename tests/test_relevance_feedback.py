@@ -13,6 +13,7 @@ from recall_world import Row, day, frame, line, passes, products_in_parts_of, ru
 from scoped_retrieval.nodes import boundary_filtering, relevance_feedback
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.pair_scores import bm25_reach
+from scoped_retrieval.nodes.recall.vector_recall import NOTHING_ENCODED
 from scoped_retrieval.nodes.relevance_feedback import feedback
 from scoped_retrieval.nodes.tables import FEEDBACK, LANE_SCORES, RERANK_WEIGHTS, VERDICTS
 from scoped_retrieval.nodes.vocabulary import FEEDBACK_TERMS as CLASSES
@@ -59,7 +60,7 @@ def fed(
     """What feedback says of the admissible candidates of some requests; each cosine is 0, unless `lanes` are given."""
     bm25 = bm25 or Bm25()
     names = ("candidates", "lexical_recall", "recall_tables", "contracts")
-    out = line(world, requests, *names, plan=PLAN, bm25=bm25, vectors=index)
+    out = line(world, requests, *names, plan=PLAN, bm25=bm25)
     candidates, tables = out["candidates"], out["recall_tables"]
     verdicts = VERDICTS.build(
         {
@@ -77,7 +78,15 @@ def fed(
     lanes = LANE_SCORES.build({name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")} | scores)
     weighed = given.get("weights") or weights(tables.contracts["request_id"])
     found = feedback(
-        pool, lanes, weighed, world["evidence"], world["row_index"], tables, world["postings"], bm25, index
+        pool,
+        lanes,
+        weighed,
+        world["evidence"],
+        world["row_index"],
+        tables,
+        world["postings"],
+        bm25,
+        NOTHING_ENCODED._replace(vectors=index),
     )
     return {"pool": pool, "lanes": lanes, "scores": FEEDBACK.check(found), "tables": tables}
 

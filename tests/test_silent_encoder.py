@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
+from scoped_retrieval.nodes.lanes import NO_VECTORS
 from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart

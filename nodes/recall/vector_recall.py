@@ -9,6 +9,7 @@ has no such product, and multiplies in float64.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from ..columns.keys import distinct_numbers, distinct_rows, integers, pair_posit
 from ..columns.numbers import RESOLUTION
 from ..frames import RowIndex, VectorIndex, segments_of
 from ..kernels.compiled import in_threads, kernels
+from ..tables import QUERY_VECTORS
 from .recall_scope import CELLS, Bool, Int, RecallTables, ScopeGroup
 from .recall_selection import SPARE, Found
 
@@ -54,6 +56,19 @@ class _Asked(NamedTuple):
     masks: Bool | None
     """bool[masks, rows]; None = every row for all sub-queries."""
     mask: Int
+
+
+class AskedVectors(NamedTuple):
+    """The vectors of the frame with those of the queries, None where no query has one; the row of each sub-query among
+    them, as QUERY_VECTORS; and the errors of requests that have a text without a vector, by id.
+    """
+
+    vectors: VectorIndex | None
+    rows: pa.Table
+    lost: Mapping[str, str]
+
+
+NOTHING_ENCODED = AskedVectors(None, QUERY_VECTORS.empty(), {})
 
 
 def vector_of_sub(tables: RecallTables, query_vectors: pa.Table) -> Int:

@@ -313,5 +313,4 @@ RoleRules = ROLE_RULES.annotation
 Failures = FAILURES.annotation
 Captures = CAPTURES.annotation
 Provenance = PROVENANCE.annotation
-QueryVectors = QUERY_VECTORS.annotation
 LaneStates = LANE_STATES.annotation

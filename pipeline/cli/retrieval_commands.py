@@ -129,11 +129,11 @@ def ask(
     """Ask one question. The block goes to standard output, the snapshot id to standard error. Files that changed are read
     first; a folder without a corpus is indexed."""
     from ...nodes.errors import InputError
+    from ...nodes.lanes import NO_VECTORS
     from ..asking.opening import open_retriever
     from ..asking.retrieval import warnings_of
     from ..indexing.following import defaults_in, uncommitted
     from ..indexing.freshness import up_to_date
-    from ..line.lanes import NO_VECTORS
     from ..requests.fields import column_of
     from ..requests.handoff import trees_around
 

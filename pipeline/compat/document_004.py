@@ -39,6 +39,7 @@ from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import InputError
 from ...nodes.recall.candidate_merge import Fusion
 from ...nodes.recall.file_recall import NO_FILES
+from ...nodes.recall.vector_recall import NOTHING_ENCODED
 from ...nodes.tables import (
     CANDIDATES,
     CAPTURES,
@@ -60,7 +61,7 @@ from ..corpus.store import Corpus
 from ..encoders.choice import OPENAI, EncoderChoice
 from ..encoders.cross_encoder import PairScores
 from ..encoders.openai_encoder import OpenAIEncoder
-from ..line.driver import PLANNED, SCOPED, build_driver
+from ..line.driver import SCOPED, build_driver
 from ..parsing.documents import ModelDocument, checked
 from ..requests.resolve import RequestResolver
 from ..sources.importing import normalize
@@ -396,6 +397,9 @@ def _candidate(document: StoredDocument, chunk: StoredChunk) -> Candidate:
     return own | parts | dict.fromkeys(SCORES, 0.0)
 
 
+_PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
+
+
 def _planned(
     task_text: str, overlay: Overlay, context: str | None, now: datetime, role: str | None = None
 ) -> tuple[dict[str, pa.Table], pa.Table]:
@@ -409,7 +413,7 @@ def _planned(
     requests, _ = RequestResolver(PRINCIPAL, unasked, grants).resolve([row], now)
     inputs = {"requests": requests, "grants": grants.table, **policies.inputs()}
     unread = {table.name: table.empty() for table in (SESSION_EVENTS, SESSION_TEXTS)}
-    return build_driver().execute([*SCOPED, *PLANNED], inputs=inputs, overrides=unread), requests
+    return build_driver().execute([*SCOPED, *_PLANNED], inputs=inputs, overrides=unread), requests
 
 
 class _Tail:
@@ -446,7 +450,7 @@ class _Tail:
             **self._frame.inputs(), **policies_of(self._overlay).inputs(), "requests": self.requests,
             "failures": FAILURES.empty(), "grants": grant_all(PRINCIPAL, PROJECT).table, "lanes": (), "bm25": None,
             "counters": Counters(), "provenance": PROVENANCE.empty(), "captures": captures,
-            "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
+            "lane_states": LANE_STATES.empty(), "query_vectors": NOTHING_ENCODED,
             "cross_encoder": PairScores(None),
         }  # fmt: skip
         found: dict[str, Any] = {"file_recall": NO_FILES}

@@ -12,28 +12,26 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.audit.records import COVERED, RECORDS, VIEWED
 from ...nodes.blocks.token_counting import Counters
 from ...nodes.columns.keys import flat
-from ...nodes.errors import ScopedRetrievalError
+from ...nodes.errors import public_text
 from ...nodes.lanes import LANE_NAMES as LANES
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.recall.file_recall import NO_FILES
 from ...nodes.recall.recall_entries import NO_LEXICAL
-from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
+from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, QUERY_VECTORS, REQUESTS, TABLES
 from ..corpus import Corpus, CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER, PairScores
-from .lanes import lane_states
-from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
+from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node
 from .query_vectors import QueryVectors
 
 STEPS = (
@@ -57,19 +55,12 @@ STEPS = (
 SCOPED = ("contracts", "contract_bounds")
 """Nodes that need no corpus: they run first, and determine the part of it that is opened."""
 
-WALL = ("row_groups", "reachable", "admissible")
-"""Nodes that determine the rows each request may see; events of its session and rows with vectors are read through
-them."""
-
-PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
-"""Nodes that need no vectors: they determine the texts to encode."""
-
 _NOTHING: dict[str, dict[str, Any]] = {lane: {f"{lane}_hits": LANE_HITS.empty()} for lane in LANES}
 _NOTHING |= {"lexical": {"lexical_recall": NO_LEXICAL}, "file": {"file_recall": NO_FILES}}
 """The node of each lane, and what it gives where the lane is left out."""
 
 ENCODING, RESCORING = "query_vectors", "score_terms"
-"""The input that is computed between nodes, and the node that asks a model: their times are reported apart."""
+"""The nodes that ask a model: their times are reported apart."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +153,7 @@ def _run(
     # An error of the corpus is not caused by a request: it ends the shard, which can be run again.
     frame = _frame_of(planned, line)
     try:
-        return [_execute(inputs, planned, frame, line, broken)]
+        return [_execute(inputs, planned, frame, broken)]
     except Exception as error:  # of any kind: halving the shard finds the request that causes it
         return _around(error, requests, captures, line, broken)
 
@@ -193,6 +184,8 @@ def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[st
         "bm25": line.bm25,
         "counters": line.counters,
         "cross_encoder": line.pairs,
+        "encoder": line.vectors,
+        "lanes_off": line.lanes_off,
         "plugins": line.plugins,
         "captures": _captures_of(requests["request_id"], captures),
     }
@@ -200,30 +193,21 @@ def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[st
 
 
 def _execute(
-    inputs: dict[str, Any], planned: dict[str, pa.Table], frame: CorpusFrame, line: Line, broken: Mapping[str, str]
+    inputs: dict[str, Any], planned: dict[str, pa.Table], frame: CorpusFrame, broken: Mapping[str, str]
 ) -> dict[str, pa.Table]:
     driver = build_driver()
-    inputs |= frame.inputs()
-    planned |= driver.execute((*WALL, *PLANNED), inputs=inputs, overrides=planned)
-    with timed(ENCODING):
-        inputs["vectors"], inputs["query_vectors"], lost = _query_vectors(
-            planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
-        )
-    naming = line.policies["mode_policies"] if line.pairs.model is None else None
-    inputs["lane_states"] = lane_states(
-        planned["contracts"], planned["admissible"], line.lanes, line.lanes_off, broken, lost, naming
-    )
-    overrides = planned | {name: nothing for lane in broken for name, nothing in _NOTHING.get(lane, {}).items()}
+    inputs |= frame.inputs() | {"broken": broken}
     if CROSS_ENCODER in broken:
         inputs["cross_encoder"] = PairScores(None)
-    wanted: list[Any] = [name for name in outputs() if name not in planned]
-    found = driver.execute(wanted, inputs=inputs, overrides=overrides)
+    overrides = planned | {name: nothing for lane in broken for name, nothing in _NOTHING.get(lane, {}).items()}
+    wanted = [name for name in outputs() if name not in planned]
+    found = driver.execute([*wanted, ENCODING], inputs=inputs, overrides=overrides)
     return {
         "requests": inputs["requests"],
         "failures": FAILURES.empty(),
-        "query_vectors": inputs["query_vectors"],
         **{name: planned[name] for name in outputs() if name in planned},
         **found,
+        "query_vectors": found[ENCODING].rows,
     }
 
 
@@ -239,7 +223,6 @@ def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Li
         "failures": failures,
         "captures": _captures_of(ids, captures),
         "provenance": line.provenance,
-        "lane_states": LANE_STATES.empty(),
     }
     nodes = (v.name for v in driver.list_available_variables() if not v.is_external_input and v.name not in audit)
     empty = {name: _empty(name) for name in nodes}
@@ -260,30 +243,10 @@ def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
     return CAPTURES.check(mine.sort_by("request_id") if mine.num_rows > 1 else mine)
 
 
-def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, dict[str, str]]:
-    """The frame's vectors with those of the shard's queries, the row of each sub-query, and the errors of requests with
-    a text that gets none: they lose the lane, alone as in a batch.
-    """
-    uses = ["semantic" in lanes for lanes in sub_queries["lanes"].to_pylist()]
-    if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not any(uses):
-        return None, QUERY_VECTORS.empty(), {}
-    names = ("request_id", "sub_query_id", "query_text")
-    asked = [*zip(*(sub_queries[name].filter(pa.array(uses)).to_pylist() for name in names), strict=True)]
-    found, failed = line.vectors.of(text for _, _, text in asked)
-    lost = {id_: _reason(failed[text]) for id_, _, text in asked if text in failed}
-    row = {text: number for number, text in enumerate(found)}
-    rows = [(id_, sub_query, row[text]) for id_, sub_query, text in asked if id_ not in lost]
-    table = QUERY_VECTORS.from_rows([dict(zip(QUERY_VECTORS.columns, one, strict=True)) for one in rows])
-    return replace(vectors, queries=np.stack([*found.values()])) if found else None, table, lost
-
-
 def _reason(error: Exception) -> str:
     """The part of an error that may be stored: this package's own messages; of any other, its type and node."""
     node = failed_node(error)
-    text = (
-        error.message if isinstance(error, ScopedRetrievalError) else f"Expected no error, got {type(error).__name__}"
-    )
-    return f"{text} - in {node}" if node else text
+    return f"{public_text(error)} - in {node}" if node else public_text(error)
 
 
 def ordered_lanes(lanes: Iterable[str]) -> tuple[str, ...]:

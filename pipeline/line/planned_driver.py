@@ -57,17 +57,6 @@ def timings() -> Iterator[list[Timing]]:
         _TIMINGS.reset(token)
 
 
-@contextmanager
-def timed(name: str) -> Iterator[None]:
-    """Time a step between the nodes of the line, under its own name, within `timings`."""
-    found, began = _TIMINGS.get(), perf_counter_ns()
-    try:
-        yield
-    finally:
-        if found is not None:
-            found.append(Timing(name, began, perf_counter_ns()))
-
-
 def seconds_by_node(found: Iterable[Timing]) -> dict[str, float]:
     """The total time of each node, in seconds to the microsecond."""
     total: dict[str, int] = {}

@@ -25,6 +25,7 @@ from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.nodes.recall import pair_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
+from scoped_retrieval.nodes.recall.vector_recall import NOTHING_ENCODED
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
     CONTRACTS,
@@ -32,7 +33,6 @@ from scoped_retrieval.nodes.tables import (
     PLACEMENTS,
     PLAN_RULES,
     QUERY_TERMS,
-    QUERY_VECTORS,
     REACHABLE,
     REQUESTS,
     ROLE_POLICIES,
@@ -273,7 +273,7 @@ def line(
     given |= asked(world, requests, chunk=chunk)
     given |= {"plan_rules": rules({}) if plan is None else plan, "lanes": lanes, "bm25": bm25 or Bm25()}
     given |= {"role_policies": ROLE_POLICIES.empty(), "role_rules": ROLE_RULES.empty()}
-    given |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
+    given |= {"vectors": None, "query_vectors": NOTHING_ENCODED}
     given |= {"session_texts": SESSION_TEXTS.empty()} | inputs
     lanes_of = {name: name.replace("_hits", "_recall") for name in nodes if name in ("lexical_hits", "file_hits")}
     wanted = [lanes_of.get(name, name) for name in nodes or ("hits", "candidates")]
