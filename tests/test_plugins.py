@@ -24,7 +24,7 @@ from scoped_retrieval.pipeline.config.policies.weight_files import weight_file_t
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.line.lanes import advice
+from scoped_retrieval.pipeline.line.lanes import advised
 from scoped_retrieval.pipeline.plugins import (
     PLUGIN_REASON,
     Gate,
@@ -287,4 +287,4 @@ def test_a_function_that_raises_is_named_with_its_line_and_what_it_said_is_not_q
     (name,) = (one.name for (one,) in plugins.values())
     said = rf"Expected a plugin that runs, got KeyError - at {name}\.{broken} \(test_plugins\.py, line \d+\) - in \w+"
     (message,) = (one["message"] for one in found.conditions if re.fullmatch(said, one["message"]))
-    assert "in `columns`" in advice(message)
+    assert "in `columns`" in advised(message)

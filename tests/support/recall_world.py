@@ -277,7 +277,8 @@ def line(
     given |= {"session_texts": SESSION_TEXTS.empty()} | inputs
     lanes_of = {name: name.replace("_hits", "_recall") for name in nodes if name in ("lexical_hits", "file_hits")}
     wanted = [lanes_of.get(name, name) for name in nodes or ("hits", "candidates")]
-    out = _driver().execute([*dict.fromkeys(wanted), "sub_queries"], inputs=given)
+    encoded = {"query_vectors": given.pop("query_vectors")}
+    out = _driver().execute([*dict.fromkeys(wanted), "sub_queries"], inputs=given, overrides=encoded)
     out |= {name: out[node].hits for name, node in lanes_of.items()}
     out |= {name: _named(world, out["sub_queries"], table) for name, table in out.items() if name.endswith("_hits")}
     declared = {"sub_queries": SUB_QUERIES, "query_terms": QUERY_TERMS}
