@@ -50,8 +50,6 @@ def test_lines_are_numbered_and_each_has_the_hash_of_the_line_before(place: Plac
     assert chain.lines() == lines
     assert chain.last() == lines[-1]
     assert list(chain.lines_with('"two"')) == lines[1:2]
-    assert chain.anchored(lines[1].hash)
-    assert not chain.anchored("0" * 64)
 
 
 def test_a_chain_without_lines_is_empty(place: Place) -> None:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import PostingIndex, RowIndex, VectorIndex
-from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
-from .deltas import Deltas, applied, described
+from ...nodes.tables import PLACEMENTS
+from .deltas import applied, described
 from .packs import Pack, PackSegment, side_by_side
 from .parts import STORED_EVIDENCE, shifted, with_rows
 
@@ -41,40 +41,6 @@ class CorpusFrame:
         """The inputs of the line's driver, by name."""
         names = ("evidence", "placements", "segments", "row_index", "postings", "vectors")
         return {name: getattr(self, name) for name in names}
-
-
-def corpus_frame(
-    generation: str,
-    segments: Sequence[PackSegment],
-    packs: Mapping[str, Pack],
-    deltas: Deltas,
-    profile: str | None,
-) -> CorpusFrame:
-    """The frame of these segments, in their order."""
-    starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
-    parts = tuple(packs[segment.pack].matrix(segment) for segment in segments)
-    vectors = None
-    if profile is not None and any(part is not None for part in parts):
-        dimensions = next(part.shape[1] for part in parts if part is not None)
-        vectors = VectorIndex(profile, parts, starts[:-1], np.empty((0, dimensions), dtype=np.int16))
-    return CorpusFrame(
-        generation=generation,
-        evidence=stored_evidence(segments, packs, deltas.descriptions).select(EVIDENCE.names()),
-        placements=stored_placements(segments, packs, deltas.changes),
-        segments=SEGMENTS.build(
-            {
-                "segment_id": [segment.segment_id for segment in segments],
-                "owner_project": [segment.owner_project for segment in segments],
-                "owner_user": [segment.owner_user for segment in segments],
-                "row_start": starts[:-1],
-                "row_end": starts[1:],
-            },
-            rows=len(segments),
-        ),
-        postings=PostingIndex(tuple(packs[segment.pack].postings(segment) for segment in segments), starts[:-1]),
-        vectors=vectors,
-        encoder_profile=profile,
-    )
 
 
 def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from ...nodes.columns.ragged import starts_of
+from ...nodes.errors import StoreError
+from ...nodes.frames import PostingIndex, VectorIndex
+from ...nodes.tables import EVIDENCE, SEGMENTS
+from ..encoders.unit_vectors import Encoder
 from ..storage.chain import Chain
 from ..storage.places import Place
 from .commits import COMMITS, FILE
 from .deltas import Deltas
-from .frame import CorpusFrame, corpus_frame, stored_evidence
+from .frame import CorpusFrame, stored_evidence, stored_placements
 from .manifest import ANALYZERS, Manifest
 from .packs import Pack, PackSegment, in_use
 
@@ -93,8 +99,35 @@ class Generation:
 
     def frame(self, segments: Sequence[PackSegment]) -> CorpusFrame:
         """The frame of these segments, in their order."""
-        manifest = self.manifest
-        return corpus_frame(manifest.generation, segments, self.packs, self.deltas, manifest.encoder_profile)
+        packs, profile = self.packs, self.manifest.encoder_profile
+        starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
+        parts = tuple(packs[segment.pack].matrix(segment) for segment in segments)
+        vectors = None
+        if profile is not None and any(part is not None for part in parts):
+            dimensions = next(part.shape[1] for part in parts if part is not None)
+            vectors = VectorIndex(profile, parts, starts[:-1], np.empty((0, dimensions), dtype=np.int16))
+        names = ("segment_id", "owner_project", "owner_user")
+        of_segments = {name: [getattr(segment, name) for segment in segments] for name in names}
+        return CorpusFrame(
+            generation=self.manifest.generation,
+            evidence=stored_evidence(segments, packs, self.deltas.descriptions).select(EVIDENCE.names()),
+            placements=stored_placements(segments, packs, self.deltas.changes),
+            segments=SEGMENTS.build(
+                {**of_segments, "row_start": starts[:-1], "row_end": starts[1:]}, rows=len(segments)
+            ),
+            postings=PostingIndex(tuple(packs[segment.pack].postings(segment) for segment in segments), starts[:-1]),
+            vectors=vectors,
+            encoder_profile=profile,
+        )
+
+    def expect_encoder(self, encoder: Encoder) -> None:
+        """
+        Raises:
+            StoreError: the corpus has vectors of another encoder.
+        """
+        if (profile := self.manifest.encoder_profile) not in (None, encoder.profile):
+            hint = "index into a new corpus: vectors of two encoders cannot be compared."
+            raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {self.path}", hint=hint)
 
     def facts(self) -> dict[str, Any]:
         """Statistics of the stored content: rows, placements, owners, sources, sizes, analyzers, detectors, encoder."""

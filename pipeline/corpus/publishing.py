@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.errors import StoreError
 from ...nodes.frames import OPEN_END, micros
 from ..encoders.unit_vectors import Encoder
 from .deltas import applied, indexed_alike
@@ -102,17 +101,6 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
         closed_placements=diff.placements_closed,
     )
     return report, after
-
-
-def expect_encoder(base: Generation, encoder: Encoder) -> None:
-    """
-    Raises:
-        StoreError: the corpus has vectors of another encoder.
-    """
-    profile = base.manifest.encoder_profile
-    if profile not in (None, encoder.profile):
-        hint = "index into a new corpus: vectors of two encoders cannot be compared."
-        raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
 
 
 def unencoded(base: Generation, ids: pa.Array) -> tuple[StoredRows, NDArray[np.int64]]:

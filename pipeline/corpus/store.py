@@ -34,7 +34,7 @@ from .generation import Generation
 from .identity import MultisetHash
 from .incoming import FAMILY, incoming
 from .manifest import Manifest, chain_of, generations, manifest_of, stored
-from .publishing import Import, PublishReport, expect_encoder, next_encoded, published, unencoded
+from .publishing import Import, PublishReport, next_encoded, published, unencoded
 from .stored import problems
 from .tombstones import kept_out
 from .vectors import OnEncoded
@@ -247,7 +247,7 @@ class Corpus:
         Raises:
             StoreError: the corpus has vectors of another encoder.
         """
-        expect_encoder(self._base, encoder)
+        self._base.expect_encoder(encoder)
 
     def unencoded(self, ids: pa.Array) -> int:
         """How many of the rows with these ids have no vector."""
@@ -265,7 +265,7 @@ class Corpus:
         total = left = self.unencoded(ids)
 
         def change(base: Generation) -> tuple[int, Generation]:
-            expect_encoder(base, encoder)
+            base.expect_encoder(encoder)
             return next_encoded(base, ids, encoder, now, lambda done, rest: on_encoded(total - rest + done, total))
 
         while left:
@@ -331,7 +331,7 @@ class Corpus:
             VerificationError: a line of the chain was changed.
         """
         chain = self._base.chain
-        lost = [] if anchor is None or chain.anchored(anchor) else [
+        lost = [] if anchor is None or any(line.hash == anchor for line in chain.lines()) else [
             f"Expected the anchor among the heads of the corpus, got another chain - at {chain.place}"
         ]  # fmt: skip
         return [*lost, *problems(self._base)]

@@ -9,7 +9,6 @@ Note: what a user reads of an earlier answer is what the present grants admit; s
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -66,19 +65,19 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
 
     True if they started it, may read one of its snapshots, or audit every project in the grants. A finished run that is
     damaged or gone is known to those who may learn of damage, an unfinished one only to the user who started it.
+
+    Raises:
+        VerificationError: LOG was changed.
     """
     from ..runs import Run
     from ..runs.log import is_unfinished
 
-    grants = cache(lambda: grants_or_none(settings))
-    everything = cache(lambda: audits_everything(settings, grants()))
-    by_run = cache(store.log.by_run)
+    grants, by_run = grants_or_none(settings), store.log.by_run()
+    everything = audits_everything(settings, grants)
 
     @cache
     def known(run_id: str) -> bool:
-        lines = list[Any]()
-        with suppress(ScopedRetrievalError):  # a damaged line of a run is told where that run is read
-            lines = by_run().get(run_id, [])
+        lines = by_run.get(run_id, [])
         if lines and lines[0].body.get("started_by") == settings.principal:
             return True
         if is_unfinished(lines):
@@ -87,9 +86,9 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
             with as_damage(run_id):
                 run = Run(store, run_id, lines)
                 # In this order: for an auditor of all projects, the requests of a run need not be read.
-                return everything() or bool(Readable.of(settings, run, grants()).rows.num_rows)
+                return everything or bool(Readable.of(settings, run, grants).rows.num_rows)
         except ScopedRetrievalError:
-            return bool(audited(settings, grants()))
+            return bool(audited(settings, grants))
 
     return known
 

@@ -168,10 +168,6 @@ class Chain:
         self.signer.expect_signed(self._signed_text(line.hash), line.signature, self.place)
         return line
 
-    def anchored(self, hash_: str) -> bool:
-        """Whether a line has this hash."""
-        return any(line.hash == hash_ for line in self.lines())
-
     def append(self, expected_last: Line | None, body: Mapping[str, Any]) -> Line:
         """Append a line after `expected_last`, None for the first; it is durable when this returns.
 
