@@ -84,7 +84,6 @@ class Text(NamedTuple):
 class _Group(NamedTuple):
     documents: pa.Table
     chunks: pa.Table
-    same: NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class DocumentReader:
         self._stored = 0
         self._unwritten: list[bytes] = []
         self._last: Path | None = None
-        self._tasks = 0
+        self._tasks, self._pending = 0, deque[Future[bytes]]()
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> DocumentReader:
@@ -131,26 +130,9 @@ class DocumentReader:
         data = f"{content}\0{kind}\0{limit(kind)}".encode("utf-8", "surrogateescape")
         return hashlib.blake2b(data, key=self._secret, digest_size=16).digest()
 
-    def key_of(self, data: bytes, path: str) -> bytes:
-        """The key of the bytes of a file."""
-        return self.key(f"sha256:{hashlib.sha256(data).hexdigest()}", path)
-
     def read(self, texts: Iterable[Text]) -> None:
         """Read these texts."""
-        seen = set[bytes]()
-        waiting, size = list[tuple[bytes, str, bytes]](), 0
-        pending = deque[Future[bytes]]()
-
-        def give() -> None:
-            self._tasks += 1
-            if self._tasks <= TASKS_HERE or self._workers < 2:
-                self._add(chunked(waiting))
-                return
-            self._pool = self._pool or ProcessPoolExecutor(self._workers, multiprocessing.get_context("spawn"))
-            pending.append(self._pool.submit(chunked, waiting))
-            while len(pending) > 2 * self._workers:
-                self._add(pending.popleft().result())
-
+        seen, waiting, size = set[bytes](), list[tuple[bytes, str, bytes]](), 0
         for text in texts:
             if text.key in seen:
                 continue
@@ -166,12 +148,23 @@ class DocumentReader:
             waiting.append((text.key, text.path, data))
             size += len(data)
             if size >= TASK_BYTES or len(waiting) >= TASK_TEXTS:
-                give()
+                self._cut(waiting)
                 waiting, size = [], 0
         if waiting:
-            give()
-        while pending:
-            self._add(pending.popleft().result())
+            self._cut(waiting)
+        while self._pending:
+            self._add(self._pending.popleft().result())
+
+    def _cut(self, texts: Sequence[tuple[bytes, str, bytes]]) -> None:
+        """Cut some texts, here or by a worker."""
+        self._tasks += 1
+        if self._tasks <= TASKS_HERE or self._workers < 2:
+            self._add(chunked(texts))
+            return
+        self._pool = self._pool or ProcessPoolExecutor(self._workers, multiprocessing.get_context("spawn"))
+        self._pending.append(self._pool.submit(chunked, texts))
+        while len(self._pending) > 2 * self._workers:
+            self._add(self._pending.popleft().result())
 
     def document(self, key: bytes) -> tuple[str | None, list[str], str | None]:
         """Why a document has no chunks (null if it has), notes about it, and its version."""
@@ -196,7 +189,7 @@ class DocumentReader:
             group.append(np.full(len(flat), number))
             for name, values in parts.items():
                 values.append(flat.field(name).to_numpy())
-            same.append(own.same[parts["chunk"][-1]])
+            same.append(own.chunks["same"].combine_chunks().to_numpy()[parts["chunk"][-1]])
         order = np.argsort(np.concatenate(document), kind="stable")
         at = {name: np.concatenate(values)[order] for name, values in parts.items()}
         return Places(np.concatenate(document)[order], np.concatenate(group)[order], at, np.concatenate(same)[order])
@@ -286,7 +279,7 @@ class DocumentReader:
             documents, chunks = (pa.ipc.open_stream(source).read_all() for _ in range(2))
             for row, key in enumerate(documents["key"].to_pylist()):
                 self._where.setdefault(key, (len(self._groups), row))
-            self._groups.append(_Group(documents, chunks, chunks["same"].combine_chunks().to_numpy()))
+            self._groups.append(_Group(documents, chunks))
 
 
 def chunked(texts: Sequence[tuple[bytes, str, bytes]]) -> bytes:

@@ -63,7 +63,7 @@ class Selection:
     def rules(self, root: Path) -> Rules:
         """What ignore files and patterns say about paths below `root`."""
         lines = [*self.exclude, *(f"!{pattern}" for pattern in self.include)]
-        return Rules(root, IGNORE_FILE, lines, include=bool(self.include))
+        return Rules(root, IGNORE_FILE, lines)
 
     def _listed(self, root: Path, report: SourceReport) -> list[bytes]:
         """The paths that Git lists."""
@@ -84,9 +84,9 @@ class Rules:
     count, and for files of this package, those above it up to the top of the work tree.
     """
 
-    def __init__(self, root: Path, name: str, patterns: Sequence[str] = (), *, include: bool = False) -> None:
-        """`patterns` precede the files; `include`: one of them includes paths."""
-        self._name, self._patterns, self._include = name, GitIgnoreSpec.from_lines(patterns), include
+    def __init__(self, root: Path, name: str, patterns: Sequence[str] = ()) -> None:
+        """`patterns` precede the files."""
+        self._name, self._patterns = name, GitIgnoreSpec.from_lines(patterns)
         here = root.resolve()
         self._top = (work_tree_root(here) if name == IGNORE_FILE else None) or here
         self._here = "" if self._top == here else here.relative_to(self._top).as_posix() + "/"
@@ -99,8 +99,8 @@ class Rules:
     def includes(self, listed: Iterable[bytes]) -> bool:
         """Whether a file that Git ignores may be included, by a pattern or by an ignore file, of those listed or above."""
         files = [self._name.encode(), *(path for path in listed if path.endswith(self._name.encode()))]
-        specs = [spec for path in files for _, spec in self._above(os.fsdecode(path))]
-        return self._include or any(pattern.include is False for spec in specs for pattern in spec.patterns)
+        specs = [self._patterns, *(spec for path in files for _, spec in self._above(os.fsdecode(path)))]
+        return any(pattern.include is False for spec in specs for pattern in spec.patterns)
 
     def says(self, path: str) -> bool | None:
         """Whether a path is excluded, None if no pattern matches; the deepest file with a pattern for it decides. A folder

@@ -9,6 +9,7 @@ the date in its header (`headers.metadata_of`).
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -102,7 +103,8 @@ def _rows(
     recorded: int,
     version: str,
 ) -> Iterator[pa.Table]:
-    keys, versions = [reader.key_of(data, path) for path, data, _ in files], list[str | None]()
+    keys = [reader.key(f"sha256:{hashlib.sha256(data).hexdigest()}", path) for path, data, _ in files]
+    versions = list[str | None]()
     reader.read(Text(key, path, partial(bytes, data)) for key, (path, data, _) in zip(keys, files, strict=True))
     for key, (path, _, _) in zip(keys, files, strict=True):
         reason, notes, digest = reader.document(key)
