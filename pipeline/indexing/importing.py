@@ -46,7 +46,6 @@ from ..sources import git_history, work_tree
 from ..sources.document_reader import DocumentReader
 from ..sources.grammars import QUERIES, WHEELS
 from ..sources.importing import NO_ROWS, normalize
-from ..sources.jsonl import is_unicode
 from ..sources.readers import READERS, SourceReader, tables_of
 from ..sources.structured import files_named
 from ..storage.durable import exists
@@ -120,7 +119,7 @@ def _checked(settings: Settings, request: IndexRequest) -> IndexRequest:
         raise InputError.described("something to read", "nothing", "index", hint="name a PATH, or --add KIND=PATH.")
     inputs = [*request.paths, *(path for _, path in request.read)]
     for name in (settings["project"], request.source or "", *map(os.path.abspath, inputs)):
-        if not is_unicode(name):
+        if name.encode("utf-8", "replace").decode() != name:
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
     if request.history and request.selection.submodules:
         raise InputError.described("a history, or --submodules of the work tree", "both", "--history")

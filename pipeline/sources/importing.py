@@ -262,14 +262,12 @@ class _Rows:
     def fill_trust(self) -> None:
         """Fill class and kind first, then the columns that depend on them."""
         columns = self.columns
-        if columns["origin_class"].null_count:
-            self.fill("origin_class", _mapped(columns["source_id"], _class_of_source))
-            of_kind = _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND.get(kind, "artifact"))
-            self.fill("origin_class", of_kind)
-            self.fill("origin_class", "project-doc")
-        if columns["evidence_kind"].null_count:
-            pairs = pc.binary_join_element_wise(columns["origin_class"], pc.fill_null(columns["path"], ""), "\0")
-            self.fill("evidence_kind", _mapped(pairs, lambda pair: _kind_of(*pair.split("\0", 1))))
+        self.fill("origin_class", _mapped(columns["source_id"], _class_of_source))
+        of_kind = _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND.get(kind, "artifact"))
+        self.fill("origin_class", of_kind)
+        self.fill("origin_class", "project-doc")
+        pairs = pc.binary_join_element_wise(columns["origin_class"], pc.fill_null(columns["path"], ""), "\0")
+        self.fill("evidence_kind", _mapped(pairs, lambda pair: _kind_of(*pair.split("\0", 1))))
         origin = columns["origin_class"]
         self.fill("zone", "internal")
         self.fill("declared_visibility", "model-visible")

@@ -9,7 +9,6 @@ is written.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +23,7 @@ from ...nodes.vocabulary import Vocabulary
 from ..parsing import values
 from ..parsing.data_files import bytes_of
 from ..parsing.quoting import canonical, shown_key
-from ..parsing.strict_json import strict_json
+from ..parsing.strict_json import json_text, strict_json
 
 LINES = (".jsonl", ".ndjson")
 
@@ -193,15 +192,6 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     value = strict_json(line, at)
     if not isinstance(value, dict):
         raise InputError.of_kind("a JSON object", value, at)
-    if b"\\u" in line and not is_unicode(json.dumps(value, ensure_ascii=False)):
-        raise InputError.described("Unicode text", "a lone surrogate", at)
+    if b"\\u" in line:
+        json_text(value, at, allow_nan=True)  # refuses a lone surrogate
     return value
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text has no lone surrogates; the name of a file may have some."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
