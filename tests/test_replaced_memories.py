@@ -86,6 +86,22 @@ def test_a_later_line_of_a_file_ends_the_earlier_one(
     assert shown(found(capsys)) == (state == "verified", False)
 
 
+def test_of_a_folder_the_later_file_ends_the_earlier_and_what_is_removed_ends(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = ("index", "--add", "memory=memories", "--project", "p", "--no-semantic")
+    for name, record in (("1", OLD), ("2", NEW | {"id": "m1"})):
+        Path("memories", f"{name}.jsonl").write_text(json.dumps(record | UNTIMED))
+    assert run(*folder, capsys=capsys)[0] == 0
+    assert shown(found(capsys)) == (True, False)
+    Path("memories", "2.jsonl").write_text(json.dumps(OLD | {"id": "m2", "content": "The walrus likes fish."}))
+    assert run(*folder, capsys=capsys)[0] == 0
+    assert shown(found(capsys)) == (False, True)
+    Path("memories", "1.jsonl").unlink()
+    assert run(*folder, capsys=capsys)[0] == 0
+    assert shown(found(capsys)) == (False, False)
+
+
 def test_a_chain_leads_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     between = NEW | {"id": "m3", "content": "It dozes on the stairs.", "createdAt": "2026-05-15T00:00:00Z"}
     for name, record in (("a", OLD), ("b", between | {"supersedes": "m1"}), ("c", NEW | {"supersedes": "m3"})):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import wraps
 from os import PathLike
 from pathlib import Path
@@ -41,32 +42,36 @@ Names = tuple[str, ...]
 
 
 def reads_files(
-    origin_class: str, suffixes: Sequence[str], *, by_file: bool = False, append_only: bool = False
+    origin_class: str,
+    suffixes: Sequence[str],
+    *,
+    append_only: bool = False,
+    finish: Callable[[list[Row], datetime], None] = lambda rows, now: None,
 ) -> Callable[[Callable[..., Iterable[Row]]], Callable[..., Iterator[pa.Table]]]:
     """Makes a reader of `of_file(file, place, base, *, path, report, now, ...)`, which gives the rows of one file, at `place`
-    below the path; `base` are the columns that all rows have.
+    below the path; `base` are the columns that all rows have. `finish` may change the rows of all files.
 
     The reader gives one table of the rows of a file, or of the files of a folder, counted: no key whose lines are rows ends
-    with a table. `source_id` is the class and the name of the folder, or with `by_file` of each file. The sources are added
-    to `report.complete_sources`, unless they are `append_only`. It raises InputError naming file, line and field.
+    with a table. `source_id` is the class and the name of the folder or file. The source is added to
+    `report.complete_sources`, unless it is `append_only`. It raises InputError naming file, line and field.
     """
 
     def reader(of_file: Callable[..., Iterable[Row]]) -> Callable[..., Iterator[pa.Table]]:
         @wraps(of_file)
-        def read(path: str | PathLike[str], *, project: str, report: SourceReport, **given: Any) -> Iterator[pa.Table]:
+        def read(
+            path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, **given: Any
+        ) -> Iterator[pa.Table]:
             root, rows = Path(path).resolve(), list[Row]()
             source = f"{origin_class}:{(root.stem if root.is_file() else root.name) or 'root'}"
-            sources = set() if by_file else {source}
             for file, place in files_of(path, suffixes, report):
-                own = f"{origin_class}:{file.stem}" if by_file else source
-                sources.add(own)
-                base = {"source_id": own, "origin_class": origin_class, "owner_project": project}
-                rows += of_file(file, place, base, path=Path(path), report=report, **given)
+                base = {"source_id": source, "origin_class": origin_class, "owner_project": project}
+                rows += of_file(file, place, base, path=Path(path), report=report, now=now, **given)
+            finish(rows, now)
             report.read += len(rows)
             if rows:
                 yield record_table(rows)
             if not append_only:
-                report.complete_sources |= sources
+                report.complete_sources.add(source)
 
         return read
 

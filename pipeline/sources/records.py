@@ -143,16 +143,8 @@ _WHOLE_PROJECT = ""
 """`owner_user` of a project-wide row in a class whose rows belong to users (see `importing`)."""
 
 
-@reads_files("memory", LINES, by_file=True)
-def read_memory(file: Path, place: str, base: Row, *, report: SourceReport, now: datetime, **_: Any) -> list[Row]:
-    """One row per governed memory (S0.114); `source_id` is `memory:<file>`, `path` `memory/<id>`.
-
-    Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
-    the importing principal; with `"visibility": "project"` in its scope, to the whole project. If an id occurs twice in a
-    file, the later by time, else by lines, ends the earlier; of several files, and of other ids, `nodes.recall.versions`
-    decides for each request.
-    """
-    rows = rows_of_lines(file, lambda record: _memory(record, base), report)
+def _end_replaced(rows: list[Row], now: datetime) -> None:
+    """Of memories with one id, the later by time, else by lines, ends the earlier."""
     versions: dict[tuple[Any, ...], list[tuple[datetime, list[Row]]]] = {}
     for version in (list(group) for place, group in groupby(rows, itemgetter(PLACE))):
         one = version[0]
@@ -162,12 +154,22 @@ def read_memory(file: Path, place: str, base: Row, *, report: SourceReport, now:
         for old, new in pairwise(sorted(same, key=itemgetter(0))):
             for row in old[1]:
                 row["superseded_at"] = row["superseded_at"] or new[0]
-    return rows
 
 
-@reads_files("user-preference", (*LINES, ".md", ".markdown", ".txt"), by_file=True)
+@reads_files("memory", LINES, finish=_end_replaced)
+def read_memory(file: Path, place: str, base: Row, *, report: SourceReport, **_: Any) -> list[Row]:
+    """One row per governed memory (S0.114); `source_id` is `memory:<folder or file>`, `path` `memory/<id>`.
+
+    Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
+    the importing principal; with `"visibility": "project"` in its scope, to the whole project. If an id occurs twice, the
+    later ends the earlier; of several sources, and of other ids, `nodes.recall.versions` decides for each request.
+    """
+    return rows_of_lines(file, lambda record: _memory(record, base), report)
+
+
+@reads_files("user-preference", (*LINES, ".md", ".markdown", ".txt"))
 def read_preferences(file: Path, place: str, base: Row, *, report: SourceReport, **_: Any) -> list[Row]:
-    """One row per preference of a JSONL file, or per section of a Markdown file; `source_id` is `user-preference:<file>`.
+    """One row per preference of a JSONL file, or per section of a Markdown file; `source_id` is `user-preference:<folder or file>`.
 
     They belong to one user: without `user`, to the importing principal.
     """
