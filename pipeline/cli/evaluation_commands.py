@@ -56,7 +56,7 @@ def eval(  # noqa: A001 - the name of the command
         if len(means := done.means(name)):
             text += frame_table(name, means)
     for kind, table in done.compared(metrics[0]).items():
-        text += frame_table(f"{metrics[0]}, {kind}, compared with {FULL}", table.drop(columns=["low", "high"]))
+        text += frame_table(f"{metrics[0]}, {kind}, compared with {FULL}", table)
     emit(done.records(), text=text)
 
 

@@ -85,8 +85,8 @@ class Collection:
 
     def digest(self) -> str:
         """SHA-256 over what its rows are made of, hex; queries and judgements are not part of a corpus."""
-        read = self.corpus[[name for name in (*COLUMNS[self.shape]["corpus"], "turn") if name in self.corpus]]
-        digest = hashlib.sha256(pd.util.hash_pandas_object(read).to_numpy().tobytes())
+        read = pd.util.hash_pandas_object(self.corpus[[*COLUMNS[self.shape]["corpus"]]])
+        digest = hashlib.sha256(read.to_numpy().tobytes())
         for blob, text in sorted(self.texts.items()):
             digest.update(f"{blob} {hashlib.sha256(text.encode()).hexdigest()}\n".encode())
         return digest.hexdigest()
@@ -159,7 +159,7 @@ class Collection:
                 "lifecycle": "verified",
                 "event_time": time,
                 "recorded_time": time,
-                "line_start": _turns(self.corpus),
+                "line_start": self.corpus.groupby(["user", "session"]).cumcount() + 1,
             }
         frame = pd.DataFrame(own, index=self.corpus.index)
         schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in frame.columns])
@@ -202,14 +202,6 @@ class Collection:
             before = line[-1] if line else None
             line.append(Commit(sha, before and before.sha, max(time, before.time + 1) if before else time))
         return line
-
-
-def _turns(corpus: pd.DataFrame) -> pd.Series:
-    """The place of each message in its session, from 1: by its turn, if it has one, else by row."""
-    sessions = [corpus["user"], corpus["session"]]
-    if "turn" not in corpus.columns:
-        return corpus.groupby(sessions).cumcount() + 1
-    return corpus["turn"].groupby(sessions).rank(method="first").astype("int32")
 
 
 def open_collection(folder: Path, split: str = SPLIT) -> Collection:

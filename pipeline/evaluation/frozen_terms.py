@@ -23,7 +23,7 @@ from ...nodes.score_terms import terms_of_plugins
 from ...nodes.task_aware_reranking import ranked
 from ...nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
 from ..runs import Run
-from .metrics import paired_t, per_query
+from .metrics import compared, per_query
 
 DIVERSITY = "diversity"
 """The one term without values of its own: it depends on the order under the others."""
@@ -148,12 +148,10 @@ class FrozenTerms:
         value of a paired t-test; and how many requests gain, lose and stay."""
         before, after = self.values(), self.values(weights)
         deltas = after - before
-        p, low, high = paired_t(deltas.to_numpy())
-        figures = {
-            AS_RUN: before.mean(), CHANGED: after.mean(), "difference": deltas.mean(), "low": low, "high": high, "p": p,
-            "gain": (deltas > 0).sum(), "lose": (deltas < 0).sum(), "stay": (deltas == 0).sum(),
-        }  # fmt: skip
-        return pd.DataFrame(figures).rename_axis("measure")
+        tested = compared(deltas.assign(none=0.0), "none").drop(columns="p_holm")
+        counts = {"gain": (deltas > 0).sum(), "lose": (deltas < 0).sum(), "stay": (deltas == 0).sum()}
+        means = pd.DataFrame({AS_RUN: before.mean(), CHANGED: after.mean()})
+        return means.join(tested).assign(**counts).rename_axis("measure")
 
     def deltas(self, weights: Weights, measure: str = MEASURES[0]) -> pd.DataFrame:
         """One row per request, the largest change first: the measure as run and changed, the delta, and the rank of the first

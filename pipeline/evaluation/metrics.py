@@ -1,6 +1,6 @@
 """Metrics by their `ir_measures` names, TREC run files, and whether a difference between systems is more than chance.
 
-Paired t-tests, corrected for the number of systems (Holm 1979), and intervals of the mean. The t-test and the
+Paired t-tests, corrected for the number of systems (Holm 1979), and their intervals. The t-test and the
 randomization test agree on retrieval data (Smucker et al. 2007); Wilcoxon's and the sign test do not.
 """
 
@@ -22,10 +22,10 @@ from ...nodes.errors import InputError
 from ..extras import package
 
 INTERVAL = 0.95
-"""The coverage of intervals, those of the t-test."""
+"""The coverage of intervals of differences, those of the t-test."""
 
 Float = NDArray[np.float64]
-TESTED = ("low", "high", "difference", "difference_low", "difference_high", "p", "p_holm")
+TESTED = ("difference", "low", "high", "p", "p_holm")
 _MEASURE = re.compile(r"^(\w+)(?:\((.*)\))?(?:@(\d+))?$")
 """Name, parameters and cutoff."""
 _GIVEN = re.compile(r"(\w+)=([^,]+)")
@@ -113,39 +113,28 @@ def groups(values: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def compared(values: pd.DataFrame, against: str) -> pd.DataFrame:
-    """One row per system, in the order of the columns: low, high, difference, difference_low, difference_high, p, p_holm.
+    """One row per system, in the order of the columns: difference, low, high, p, p_holm.
 
-    `low` and `high` are the ends of the interval of the mean; a difference is the system's mean minus that of `against`. p and
-    its correction are NaN for `against` itself and where there are fewer than two queries; 1 where no query differs, and such a
+    A difference is the system's mean minus that of `against`, `low` and `high` are the ends of its interval. p and its
+    correction are NaN for `against` itself and where there are fewer than two queries; 1 where no query differs, and such a
     system is not counted in the correction.
 
     Args:
         values: a row per query, a column per system.
         against: the column that the others are compared with.
     """
-    cells = values.to_numpy(dtype=np.float64)
-    differences = cells - values[[against]].to_numpy(dtype=np.float64)
-    _, low, high = paired_t(cells)
-    p, difference_low, difference_high = paired_t(differences)
-    p[values.columns.get_loc(against)] = np.nan
-    differing = np.where((differences == 0).all(axis=0), np.nan, p)
-    found = (
-        low, high, differences.mean(axis=0), difference_low, difference_high, p,
-        np.where(np.isnan(differing), p, holm(differing)),
-    )  # fmt: skip
-    return pd.DataFrame(dict(zip(TESTED, found, strict=True)), index=values.columns)
-
-
-def paired_t(differences: Float) -> tuple[Float, Float, Float]:
-    """p of the paired t-test and the interval of the mean, for each column; NaN for fewer than two rows, p 1 where nothing differs."""
     stats = package("scipy.stats", "eval")
-    if len(differences) < 2:
-        unknown = np.full(differences.shape[1], np.nan)
-        return unknown, unknown, unknown
-    with np.errstate(all="ignore"), catch_warnings(action="ignore"):  # a column without variance
-        result = stats.ttest_1samp(differences, 0.0)
-    interval = result.confidence_interval(INTERVAL)
-    return np.where((differences == 0).all(axis=0), 1.0, result.pvalue), interval.low, interval.high
+    differences = values.sub(values[against], axis="index").to_numpy(dtype=np.float64)
+    alike = (differences == 0).all(axis=0)
+    p, low, high = np.full((3, len(alike)), np.nan)
+    if len(differences) > 1:
+        with np.errstate(all="ignore"), catch_warnings(action="ignore"):  # a column without variance
+            result = stats.ttest_1samp(differences, 0.0)
+        p, (low, high) = np.where(alike, 1.0, result.pvalue), result.confidence_interval(INTERVAL)
+    p[values.columns.get_loc(against)] = np.nan
+    corrected = np.where(alike, p, holm(np.where(alike, np.nan, p)))
+    found = (differences.mean(axis=0), low, high, p, corrected)
+    return pd.DataFrame(dict(zip(TESTED, found, strict=True)), index=values.columns)
 
 
 def holm(p: Float) -> Float:

@@ -33,14 +33,11 @@ _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? ")
 Requests = list[dict[str, Any]]
 
 
-def known_items(
-    evidence: pa.Table, count: int, *, seed: int = 0, words: int = _WORDS, **fields: Any
-) -> tuple[Requests, pd.DataFrame]:
-    """`count` requests for rows of `evidence`, each with words of its row, and the row of each.
+def known_items(evidence: pa.Table, count: int, **fields: Any) -> tuple[Requests, pd.DataFrame]:
+    """`count` requests for rows of `evidence`, each with four words of its row, and the row of each; the same each time.
 
     Args:
-        evidence: rows with `evidence_id` and `text`; those with fewer than `words` distinct words are skipped.
-        seed: the same seed gives the same requests.
+        evidence: rows with `evidence_id` and `text`; those with fewer distinct words are skipped.
         fields: additional fields of every request, such as `project` and `purpose`.
 
     Returns:
@@ -51,15 +48,15 @@ def known_items(
     """
     texts = zip(evidence["evidence_id"].to_pylist(), evidence["text"].to_pylist(), strict=True)
     rows = [(id_, sorted({w.lower() for w in _WORD.findall(text or "")})) for id_, text in sorted(texts)]
-    rows = [(id_, own) for id_, own in rows if len(own) >= words]
+    rows = [(id_, own) for id_, own in rows if len(own) >= _WORDS]
     if not rows:
-        raise InputError.described(f"rows with {words} words", "none", "evidence")
-    random = np.random.default_rng(seed)
+        raise InputError.described(f"rows with {_WORDS} words", "none", "evidence")
+    random = np.random.default_rng(0)
     chosen = random.integers(len(rows), size=count)
     requests, relevant = [], []
     for number, row in enumerate(chosen.tolist()):
         id_, own = rows[row]
-        picked = random.choice(len(own), size=words, replace=False)
+        picked = random.choice(len(own), size=_WORDS, replace=False)
         request_id = f"item-{number:05d}"
         requests.append({"request_id": request_id, "question": " ".join(own[word] for word in picked), **fields})
         relevant.append((request_id, id_, 1))

@@ -147,9 +147,8 @@ class Tuning:
         of_purposes = self.values.groupby("purpose", sort=False)
         measures = self.values["metric"].unique()
         rows = pd.concat([figures(of, DEFAULT, measures).assign(purpose=purpose) for purpose, of in of_purposes])
-        rows = rows[rows["system"] == FITTED].drop(columns=["low", "high"])
+        rows = rows[rows["system"] == FITTED]
         rows = rows.assign(**{DEFAULT: rows["value"] - rows["difference"], FITTED: rows["value"]})
-        rows = rows.rename(columns={"difference_low": "low", "difference_high": "high"})
         return rows[["purpose", "metric", "collection", "queries", DEFAULT, FITTED, "difference", "low", "high", "p"]]
 
     def fitted(self) -> dict[str, Any]:
