@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
+from .blocks.line_units import DULL
 from .blocks.passages import asked_by
 from .columns.keys import (
     among,
@@ -37,6 +38,7 @@ from .columns.keys import (
     first_that_holds,
     flags_at,
     flat,
+    flattened,
     gathered,
     gathered_columns,
     integers,
@@ -83,6 +85,8 @@ _LIMITS = ("max_items", "max_tokens")
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+Said = Callable[[int, bytes], Iterator[Any]]
+"""The words of the request of a row that a text contains."""
 
 
 def packs(
@@ -116,8 +120,13 @@ def packs(
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    adds = _adding(row, owner, evidence["text"], lexical_recall.words, contracts["request_id"])
-    runs = _runs(packing.kept & ~disputed, source, rows, standing, limit, adds)
+    asked, requests = asked_by(lexical_recall.words), contracts["request_id"].to_pylist()
+
+    def said(at: int, text: bytes) -> Iterator[Any]:
+        words = asked[requests[owner[at]]]
+        return words.words_in(text) if words.words else iter(())
+
+    runs = _runs(packing.kept & ~disputed, source, rows, standing, limit, _adding(row, evidence["text"], said))
     packing.drop_repeats(runs, "merged", among=runs >= 0)
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, ids)
@@ -135,15 +144,16 @@ def packs(
     worth = np.where(brief & (turn > 0), AGAIN * ranked["final"].to_numpy(), ranked["final"].to_numpy())
     # Memories that still hold come before past ones, however well those match.
     past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
+    dull = _dull(packing.kept.nonzero()[0], row, evidence, said)
     turn *= flags_at(contracts["source_diversity"], owner)
     role = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     lead = _leads(packing.kept, conflict, disputed)
     kept = packing.kept.nonzero()[0]
     by = lead[kept]
-    kept = kept[order_by(owner[kept], past[by], turn[by], -worth[by], by)]
+    kept = kept[order_by(owner[kept], past[by], dull[by], turn[by], -worth[by], by)]
     if record[kept].any():
         kept = _named_first(kept, owner, lead, record, row, rows, evidence["text"])
-    kinds = _first_of_kinds(kept[~history[kept]], kept, owner, rows["evidence_kind"], ranked, contracts)
+    kinds = _first_of_kinds(kept[~(history | dull)[kept]], kept, owner, rows["evidence_kind"], ranked, contracts)
     items = _Items(lead.tolist(), tokens.astype(np.int64).tolist(), role.tolist())
     own = (np.split(index, owner[index].searchsorted(np.arange(1, contracts.num_rows))) for index in (kept, kinds))
     position = np.zeros(len(owner), dtype=np.int64)
@@ -367,23 +377,30 @@ def _runs(
     return runs
 
 
-def _adding(
-    row: Int, owner: Int, texts: pa.ChunkedArray, words: Mapping[tuple[str, str], float], requests: pa.ChunkedArray
-) -> Callable[[int, int], bool]:
+def _adding(row: Int, texts: pa.ChunkedArray, said: Said) -> Callable[[int, int], bool]:
     """A function that tells whether a row contains a word of its request that its lead lacks; nothing is read before it is
     needed.
     """
-    asked, ids = asked_by(words), requests.to_pylist()
-
-    def said(at: int) -> Iterator[Any]:
-        own = asked[ids[owner[at]]]
-        return own.words_in(texts[int(row[at])].as_py().encode()) if own.words else iter(())
 
     @cache
-    def of_lead(at: int) -> set[Any]:
-        return {*said(at)}
+    def words_of(at: int) -> set[Any]:
+        return {*said(at, texts[int(row[at])].as_py().encode())}
 
-    return lambda at, lead: any(word not in of_lead(lead) for word in said(at))
+    return lambda at, lead: not words_of(at) <= words_of(lead)
+
+
+def _dull(kept: Int, row: Int, evidence: pa.Table, said: Said) -> Bool:
+    """Whether a row says words of its request in imports and licences alone."""
+    dull = np.zeros(len(row), dtype=bool)
+    of_row, levels = flattened(gathered(evidence["statements"], row[kept]))
+    some = np.unique(of_row[np.asarray(levels) == DULL])
+    edges = of_row.searchsorted([some, some + 1]).T.tolist()
+    texts = gathered(evidence["text"], row[kept[some]]).to_pylist()
+    for at, text, (low, high) in zip(kept[some].tolist(), texts, edges, strict=True):
+        lines = text.encode().split(b"\n")
+        other = b"\n".join([line for line, level in zip(lines, levels[low:high].to_pylist()) if level != DULL])
+        dull[at] = not any(True for _ in said(at, other)) and any(True for _ in said(at, text.encode()))
+    return dull
 
 
 def _turns(source: Int, kept: Bool) -> Int:

@@ -30,6 +30,8 @@ _TEXT = re.compile(r"comment|string|heredoc|text")
 ANNOUNCES = re.compile(r"comment|attribute|decorator|annotation|modifier")
 """Nodes that belong to the statement after them."""
 _IMPORT = re.compile(r"import|package_|use_declaration|using_directive|include")
+_REQUIRE = re.compile(rb"(?:(?:\w+\s+)?(?:[\w$.]+|\{[^{}]*\})\s*=\s*)?require(?:_\w+)?[\s(]+['\"]")
+"""An import by a call, in JavaScript, Lua, PHP and Ruby."""
 _LICENCE = re.compile(rb"(?i)copyright|spdx-|licensed under")
 _GOES_ON = re.compile(rb"\s*[.)\]}?&|,=:]")
 _ITEM = re.compile(rb"\s*(?:[-*+#|>:@]|\d+[.)]|\.\. )")
@@ -97,7 +99,7 @@ def _mark(lines: Lines, levels: list[int], statements: list[Node], level: int) -
         dull = (
             (dull and row == above) or bool(_LICENCE.search(lines.data, node.start_byte, node.end_byte))
             if comment
-            else bool(_IMPORT.search(node.type))
+            else bool(_IMPORT.search(node.type) or _REQUIRE.match(lines.data, node.start_byte, node.end_byte))
         )
         if dull:
             levels[row : end + 1] = [DULL] * (end + 1 - row)
