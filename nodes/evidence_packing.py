@@ -18,7 +18,7 @@ competing claims look alike; they stay together at the place of the best of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import accumulate, compress, pairwise
 from typing import Any, NamedTuple
@@ -397,8 +397,8 @@ def _dull(kept: Int, row: Int, evidence: pa.Table, said: Said) -> Bool:
     edges = of_row.searchsorted([some, some + 1]).T.tolist()
     texts = gathered(evidence["text"], row[kept[some]]).to_pylist()
     for at, text, (low, high) in zip(kept[some].tolist(), texts, edges, strict=True):
-        lines = text.encode().split(b"\n")
-        other = b"\n".join([line for line, level in zip(lines, levels[low:high].to_pylist()) if level != DULL])
+        lines = zip(text.encode().split(b"\n"), levels[low:high].to_pylist(), strict=False)
+        other = b"\n".join([line for line, level in lines if level != DULL])
         dull[at] = not any(True for _ in said(at, other)) and any(True for _ in said(at, text.encode()))
     return dull
 

@@ -304,3 +304,20 @@ def test_typescript_is_cut_by_definition(path: str) -> None:
 def test_code_that_does_not_parse_still_has_chunks() -> None:
     text = "def broken(:\n    }}}\nclass ???\n" * 100
     assert "".join(c.text for c in read_document("a.py", text).chunks) == text
+
+
+NOTE = " * It sets what is given, with what is known of it, and says so.\n" * 3
+LONG = "".join(f"  step{number}();  // a step of some length that counts\n" for number in range(4))
+
+
+@pytest.mark.parametrize(("path", "before", "above", "definition"), [
+    ("a.js", f"const first = () => {{\n{LONG}}};\n\n", f"/**\n{NOTE} */\n\n", f"function set() {{\n{LONG}}}\n"),
+    ("a.js", f"exports.x = {{\n  one() {{\n{LONG}{LONG}}},\n\n", f"  /**\n{NOTE}  */\n\n", f"  set() {{\n{LONG}{LONG}}}}}\n"),
+    ("a.ts", f"class A {{\n  one() {{\n{LONG * 5}}}\n\n", f"  /*\n{NOTE}  */\n  @checked()\n", f"  set() {{\n{LONG * 5}}}}}\n"),
+    ("A.java", f"class A {{\n  void one() {{\n{LONG * 5}}}\n\n", "  /** Sets it. */\n", f"  @Checked\n  void set() {{\n{LONG * 5}}}}}\n"),
+    ("a.go", f"package a\n\nfunc one() {{\n{LONG}}}\n\n", f"/*\n{NOTE}*/\n", f"type Cart struct {{\n{LONG}}}\n"),
+    ("a.rs", f"fn one() {{\n{LONG}}}\n\n", f"/*\n{NOTE}*/\n#[inline]\n", f"fn set() {{\n{LONG}}}\n"),
+])  # fmt: skip
+def test_a_definition_begins_with_its_comments(path: str, before: str, above: str, definition: str) -> None:
+    found = [chunk.text for chunk in read_document(path, before + above + definition).chunks]
+    assert above + definition in found
