@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 from command_line import run
+from scoped_retrieval.pipeline.config.settings import load_settings
 
 Capture = pytest.CaptureFixture[str]
 
@@ -248,6 +249,26 @@ def test_where_a_history_is_read_an_answer_has_what_is_in_the_files_now(shop: Pa
     assert says() == (False, True)
     git("rebase", "-q", "@{-1}")
     assert says() == (True, True)
+
+
+def test_a_preset_and_not_the_folder_says_whose_edits_a_server_shows(shop: Path, capsys: Capture):
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
+
+    for words in (
+        ["init", "-q", "."],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "one"],
+    ):
+        subprocess.run(["git", *words], check=True)
+    assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
+    (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    (preset := shop.parent / "preset.json").write_text('{"workspace_root": null}')
+    for bound, seen in ((None, True), (preset, False)):
+        pool = RetrieverPool(load_settings(), preset=bound)
+        block = pool.session_of("ana").retrieve({"question": "how does the zebra sleep"})["block"]
+        pool.close()
+        assert ("standing up" in block, "How the zebra" in block) == (seen, not seen)
 
 
 def test_edits_of_a_history_that_the_question_is_not_asked_in_are_told_of(shop: Path, monkeypatch, capsys: Capture):

@@ -361,7 +361,7 @@ def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Serv
     scope = scope_of(settings)
     pinned = Settings({**settings.values, "project": SettingValue(scope["project"], "the server's scope")})
     makes = makes_corpus(settings)
-    pool = RetrieverPool(pinned, preset=preset, makes=makes, folder=None if preset else Path.cwd())
+    pool = RetrieverPool(pinned, preset=preset, makes=makes, folder=Path.cwd())
     if makes:
         runs_of(pinned, create=True)
     else:

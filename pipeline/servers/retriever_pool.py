@@ -58,7 +58,7 @@ class RetrieverPool:
         self, settings: Settings, *, preset: Path | None = None, makes: bool = False, folder: Path | None = None
     ) -> None:
         """`makes`: the first call makes the corpus of a folder that has none; `folder`: where all requests are made."""
-        self.settings, self._makes, self.folder = settings, makes, folder
+        self.settings, self._makes, self._folder = settings, makes, folder
         self._preset = preset
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
@@ -85,6 +85,11 @@ class RetrieverPool:
         """The encoder of the corpus, with which added rows are embedded; None if it has none."""
         with self._lock:
             return self._current().encoder
+
+    def defaults(self, settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that a request has unless it names them; where a preset bounds it, project and purpose alone."""
+        found = defaults_in(settings, self._folder, request)
+        return {name: found[name] for name in found if self._preset is None or name in ("project", "purpose")}
 
     def close(self) -> None:
         """Close every retriever. Their snapshots are already stored."""
@@ -202,7 +207,7 @@ class PrincipalSession:
 
     def _retrieved(self, request: Mapping[str, Any]) -> Retrieval:
         given = {name: value for name, value in request.items() if value is not None}
-        asked = {**defaults_in(self.settings, self.pool.folder, given), **given}
+        asked = {**self.pool.defaults(self.settings, given), **given}
         try:
             with self.pool.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
