@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..progress import counted
+from ..views.text_table import plain_text
 from .options import given, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note
 
@@ -86,17 +86,17 @@ def _verify_runs(settings: Any, run: str, anchor: str | None) -> int:
     from ..reading.reports import verified
 
     report = verified(settings, run or None, anchor=anchor)
-    counts = Counter(problem for one in report["runs"] for problem in _problems(one))
-    of_all = [problem for problem, runs_of in counts.items() if runs_of == len(report["runs"]) > 1]
-    lines = [f"every run: {problem}" for problem in of_all]
-    for one in report["runs"]:
-        lines.append(
-            f"{one['run_id']}: {one['status']}, {counted(one['parts'], 'part')}, {counted(one['snapshots'], 'snapshot')}"
-        )
-        lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
-    lines.append(f"head of the log: {report['head'] or '-'}")
-    emit(report, text="\n".join(lines))
-    return EXIT["ok"] if report["ok"] else _verify_code(report)
+    columns = ("run_id", "status", "parts", "snapshots")
+    runs = [{name: one[name] for name in columns} for one in report["runs"]]
+    problems = [{"run_id": one["run_id"], **problem} for one in report["runs"] for problem in one["problems"]]
+    shown = {"ok": report["ok"], "head_of_the_log": report["head"], "runs": runs, "problems": problems}
+    emit(report, text=plain_text(shown))
+    if report["ok"]:
+        return EXIT["ok"]
+    states = {one["status"] for one in report["runs"] if one["problems"]}
+    if states - _STATE_CODES.keys():
+        return EXIT["differs"]
+    return max(_STATE_CODES[state] for state in states)
 
 
 def _rerun(settings: Any, name: str) -> int:
@@ -171,18 +171,6 @@ def _text_of(file: Path) -> str:
         raise InputError(f"{error.strerror}: --answer {file}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"Expected text in UTF-8, got another encoding - at --answer {file}") from error
-
-
-def _verify_code(report: dict[str, Any]) -> int:
-    """5 if anything was changed, else 7 if a run cannot be read, else 4 if one is unfinished."""
-    states = {one["status"] for one in report["runs"] if one["problems"]}
-    if states - {*_STATE_CODES}:
-        return EXIT["differs"]
-    return max(_STATE_CODES[state] for state in states)
-
-
-def _problems(of_run: dict[str, Any]) -> list[str]:
-    return [f"{p['kind']}: {p['part']}: {p['detail']}" for p in of_run["problems"]]
 
 
 def gc(
