@@ -12,8 +12,7 @@ The steps, in the order of the line, each with the folder it uses most:
 - `boundary_gates`, the first wall: which rows recall may score; `walls`
 - `candidate_recall`: hits lane by lane, and candidates; `recall`, which uses `kernels` where they are faster
 - `boundary_filtering`, the second wall: every candidate judged again; `walls`
-- `relevance_feedback`: scores derived from a request's best rows
-- `task_aware_reranking`: score terms and ranks; `reranking`
+- `task_aware_reranking`: score terms and ranks; `reranking`, and of `recall` the feedback of the best rows
 - `evidence_packing`: candidates become items; `blocks`
 - `fact_verification`: checks values against structured records; `facts`
 - `budget_trimming`: the hard limit; `blocks`

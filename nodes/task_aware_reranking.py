@@ -34,10 +34,11 @@ from .columns.keys import (
     rank_within,
 )
 from .columns.numbers import quantise, share_of
-from .frames import PostingIndex
+from .frames import PostingIndex, RowIndex
 from .models import CrossEncoder
 from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25
+from .recall.feedback import Matched, feedback
 from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scores
 from .recall.recall_entries import LexicalRecall
@@ -59,7 +60,6 @@ from .tables import (
     Anchors,
     Contracts,
     Evidence,
-    Feedback,
     KindPolicies,
     LaneScores,
     Placements,
@@ -72,7 +72,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import PURPOSE_TERMS
+from .vocabulary import FEEDBACK_TERMS, PURPOSE_TERMS
 from .vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 
 _POOL_PER_ITEM = 3
@@ -99,9 +99,12 @@ def lane_scores(
     postings: PostingIndex,
     bm25: Bm25,
     query_vectors: AskedVectors,
+    rerank_weights: RerankWeights,
+    evidence: Evidence,
+    row_index: RowIndex,
 ) -> LaneScores:
     """BM25 and cosine of every row of the pool, in recall order, whichever lane recalled it, and of the conversation
-    around it; the latter is 0 for rows that are not turns.
+    around it; the latter is 0 for rows that are not turns. And what the request's best rows say of it.
 
     Without this, a row found by only one lane would count as if it scored 0 in the other.
     """
@@ -116,13 +119,16 @@ def lane_scores(
         unread = np.flatnonzero(semantic <= 0)
         semantic[unread] = semantic_scores(pairs.at(unread), vector, tables, vectors)
     turns = turn_scores(pairs, weights, tables, placements, postings, bm25)
+    matched = Matched(lexical, bm25_reach(weights, tables)[pairs.request], semantic)
+    said = feedback(pool, matched, rerank_weights, evidence, row_index, tables, postings, bm25, query_vectors.vectors)
     return LANE_SCORES.build(
         {
             **_keys(pool),
-            "bm25": lexical,
-            "bm25_reach": bm25_reach(weights, tables)[pairs.request],
-            "cosine": semantic,
+            "bm25": matched.bm25,
+            "bm25_reach": matched.reach,
+            "cosine": matched.cosine,
             **turns._asdict(),
+            **said._asdict(),
         }
     )
 
@@ -130,7 +136,6 @@ def lane_scores(
 def plain_terms(
     pool: Pool,
     lane_scores: LaneScores,
-    feedback: Feedback,
     file_recall: FileRecall,
     requests: Requests,
     contracts: Contracts,
@@ -180,8 +185,7 @@ def plain_terms(
             "evidence_kind": rows["evidence_kind"],
             "semantic": semantic,
             "lexical": lexical,
-            "lexical_feedback": feedback["lexical"],
-            "semantic_feedback": feedback["semantic"],
+            **{name: lane_scores[name] for name in FEEDBACK_TERMS},
             "anchor": anchored.value,
             "authority": authority * prior,
             "recency": recency * prior,
@@ -202,7 +206,7 @@ def plain_terms(
             "anchor_signal": anchored.signal,
             "source_signal": signals.take(pa.array(signal + 2 * (authority >= AUTHORITATIVE) + (recency >= RECENT))),
             "role_signal": by_role.signal,
-            "feedback_rank": feedback["rank"],
+            "feedback_rank": lane_scores["feedback_rank"],
             **_of_plugins(plugins, row, contracts, owner, evidence),
         }
     )

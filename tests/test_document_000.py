@@ -508,7 +508,7 @@ def test_scope_and_plan_are_settled_before_the_corpus_is_looked_at():
 
 
 PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
-BESIDE = ("session_trail", "relevance_feedback", "fact_verification")
+BESIDE = ("session_trail", "fact_verification")
 """Steps that document 000 does not name."""
 
 
@@ -520,8 +520,6 @@ def test_the_stages_stand_in_the_order_of_the_document():
         "audit_snapshot",
     ]  # fmt: skip
     stage = {name: number for number, module in enumerate(build_driver().graph_modules) for name in vars(module)}
-    ranking = STEPS.index("task_aware_reranking")  # feedback reads its scores, and gives it terms: one stage
-    stage |= dict.fromkeys(vars(build_driver().graph_modules[STEPS.index("relevance_feedback")]), ranking)
     nodes = [v.name for v in build_driver().list_available_variables() if not v.is_external_input]
     for node in nodes:
         before = upstream(node, without="session_texts" if node in PLANNED else None)

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from recall_world import Row, day, frame, line, passes, products_in_parts_of, rules, vectors
-from scoped_retrieval.nodes import boundary_filtering, relevance_feedback
+from scoped_retrieval.nodes import boundary_filtering
 from scoped_retrieval.nodes.recall.bm25 import Bm25
+from scoped_retrieval.nodes.recall.feedback import NEAREST, Matched, feedback
 from scoped_retrieval.nodes.recall.pair_scores import bm25_reach
-from scoped_retrieval.nodes.recall.vector_recall import NOTHING_ENCODED
-from scoped_retrieval.nodes.relevance_feedback import feedback
-from scoped_retrieval.nodes.tables import FEEDBACK, LANE_SCORES, RERANK_WEIGHTS, VERDICTS
+from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, VERDICTS
 from scoped_retrieval.nodes.vocabulary import FEEDBACK_TERMS as CLASSES
 
 WORDS = ("session", "token", "cache", "retry", "role", "login", "queue", "deadlock", "fixture", "admin")
@@ -73,28 +72,20 @@ def fed(
     pool = boundary_filtering.pool(candidates, verdicts, tables.contracts, world["evidence"], world["placements"])
     reach = bm25_reach(out["lexical_recall"].weights, tables)
     scores = {"bm25": pool["bm25_raw"], "bm25_reach": reach[pool["contract"].to_numpy()]}
-    scores |= {name: np.zeros(pool.num_rows) for name in ("cosine", "context", "answer", "session", "session_reach")}
-    scores |= given.get("lanes", {})
-    lanes = LANE_SCORES.build({name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")} | scores)
+    scores |= {"cosine": np.zeros(pool.num_rows)} | given.get("lanes", {})
+    matched = Matched(*(np.asarray(scores[name]) for name in ("bm25", "bm25_reach", "cosine")))
     weighed = given.get("weights") or weights(tables.contracts["request_id"])
     found = feedback(
-        pool,
-        lanes,
-        weighed,
-        world["evidence"],
-        world["row_index"],
-        tables,
-        world["postings"],
-        bm25,
-        NOTHING_ENCODED._replace(vectors=index),
+        pool, matched, weighed, world["evidence"], world["row_index"], tables, world["postings"], bm25, index
     )
-    return {"pool": pool, "lanes": lanes, "scores": FEEDBACK.check(found), "tables": tables}
+    said = pa.table({"request_id": pool["request_id"], **found._asdict()})
+    return {"pool": pool, "lanes": scores, "scores": said, "tables": tables}
 
 
 def best_rows(found: dict[str, Any], request: str) -> list[int]:
     """The frame rows that a request takes feedback from, best first."""
     ranks = zip(
-        found["scores"]["request_id"].to_pylist(), found["scores"]["rank"].to_pylist(), found["pool"]["row"].to_pylist(),
+        found["scores"]["request_id"].to_pylist(), found["scores"]["feedback_rank"].to_pylist(), found["pool"]["row"].to_pylist(),
         strict=True,
     )  # fmt: skip
     chosen = sorted((rank, row) for name, rank, row in ranks if name == request and rank)
@@ -114,7 +105,7 @@ def test_the_rows_are_the_best_five_admissible_ones_by_words_then_by_id(world: d
             (bm25 / reach if reach else 0.0, id_, row)
             for name, id_, row, bm25, reach in zip(
                 *(found["pool"][name].to_pylist() for name in ("request_id", "evidence_id", "row")),
-                *(found["lanes"][name].to_pylist() for name in ("bm25", "bm25_reach")),
+                *(np.asarray(found["lanes"][name]).tolist() for name in ("bm25", "bm25_reach")),
                 strict=True,
             )
             if name == request["request_id"]
@@ -138,7 +129,7 @@ def test_the_cosine_is_a_quarter_of_the_order() -> None:
 def test_a_request_that_weighs_no_feedback_gets_none(world: dict[str, Any]) -> None:
     ids = pa.array([request["request_id"] for request in REQUESTS])
     found = fed(world, weights=weights(ids, 0.0))
-    assert not any(pc.any(pc.not_equal(found["scores"][name], 0)).as_py() for name in ("lexical", "semantic", "rank"))
+    assert not any(pc.any(pc.not_equal(found["scores"][name], 0)).as_py() for name in (*CLASSES, "feedback_rank"))
 
 
 def test_of_code_logs_and_turns_no_terms_are_taken() -> None:
@@ -148,7 +139,9 @@ def test_of_code_logs_and_turns_no_terms_are_taken() -> None:
             {"text": "token", "path": None, "evidence_kind": kind},
         ]
         world = frame([*rows_, {"text": "other", "path": None, "evidence_kind": "doc"}])
-        return fed(world, [{"request_id": "r1", "question": "token", "lane_k": 5}])["scores"]["lexical"].to_pylist()
+        return fed(world, [{"request_id": "r1", "question": "token", "lane_k": 5}])["scores"][
+            "lexical_feedback"
+        ].to_pylist()
 
     assert any(shares("rule"))
     assert not any(any(shares(kind)) for kind in ("code", "test-log", "memory", "session-event"))
@@ -167,12 +160,12 @@ def test_the_semantic_feedback_is_the_mean_cosine_with_the_best_three(
     vector = np.concatenate([index.parts[0], np.zeros((60 - len(index.parts[0]), 6), np.int16)]).astype(np.int64)
     best: dict[str, list[int]] = {}
     for request in REQUESTS:
-        nearest = best_rows(found, request["request_id"])[: relevance_feedback.NEAREST]
+        nearest = best_rows(found, request["request_id"])[:NEAREST]
         if encoded := [row for row in nearest if vector[row].any()]:
             best[request["request_id"]] = encoded
     wanted = [
         np.clip((vector[row] @ vector[best[name]].T).mean() / 2**30, 0.0, 1.0) if name in best else 0.0
         for name, row in zip(*(found["pool"][n].to_pylist() for n in ("request_id", "row")), strict=True)
     ]
-    assert found["scores"]["semantic"].to_pylist() == pytest.approx(wanted, abs=2**-30)
+    assert found["scores"]["semantic_feedback"].to_pylist() == pytest.approx(wanted, abs=2**-30)
     assert max(wanted) > 0

@@ -9,5 +9,6 @@
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
 - `turns`: conversations, and the rows beside a row; `turn_scores`: scores of a turn from the turns around it
 - `pair_scores`: lexical and semantic scores of any pair of request and row, and the vectors of other rows
+- `feedback`: scores of the pool by a request's best rows
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

@@ -11,7 +11,7 @@ multiples of 2**-30. A column marked `caller(...)` may be shown to the caller; a
 - `gates`: tables of `boundary_gates`, the first wall
 - `recall`: tables of `candidate_recall`
 - `filtering`: tables of `boundary_filtering`, the second wall
-- `ranking`: tables of `relevance_feedback` and `task_aware_reranking`
+- `ranking`: tables of `task_aware_reranking`
 - `packing`: tables of `evidence_packing`, `fact_verification` and `budget_trimming`
 - `blocks`: tables of `citation_binding` and `context_projection`
 - `snapshot`: tables of `audit_snapshot`, and rows withheld from a request

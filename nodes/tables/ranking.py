@@ -1,4 +1,4 @@
-"""Tables of `relevance_feedback` and `task_aware_reranking`."""
+"""Tables of `task_aware_reranking`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ LANE_SCORES = table(
     "lane_scores",
     key=("request_id", "evidence_id"),
     order=("request_id", "pool_rank"),
-    doc="BM25 and cosine of every row of the pool, whichever lane recalled it, and of the conversation around a turn.",
+    doc="BM25 and cosine of every row of the pool, whichever lane recalled it, of the conversation around a turn, and by "
+    "what the best rows of the request say.",
     request_id=string("the request"),
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),
@@ -20,19 +21,9 @@ LANE_SCORES = table(
     answer=float64("BM25 of the turn before it, where that one asks something; 0 of other rows"),
     session=float64("BM25 of its session among the sessions of A(r); 0 where there are not two"),
     session_reach=float64("the most that BM25 could give a session"),
-)
-
-FEEDBACK = table(
-    "feedback",
-    key=("request_id", "evidence_id"),
-    order=("request_id", "pool_rank"),
-    doc="What a request's best rows say of every row of the pool; `score_terms` has it.",
-    request_id=string("the request"),
-    evidence_id=string("the row"),
-    pool_rank=int32("its place among the candidates"),
-    rank=int32("its place among the rows that feedback is taken from; 0 = none of them"),
-    lexical=float64("BM25 of the feedback terms as a share of the most that they could give"),
-    semantic=float64("mean cosine with the best feedback rows"),
+    feedback_rank=int32("its place among the rows that feedback is taken from; 0 = none of them"),
+    lexical_feedback=float64("BM25 of the feedback terms as a share of the most that they could give"),
+    semantic_feedback=float64("mean cosine with the best feedback rows"),
 )
 
 SCORE_TERMS = table(
@@ -79,7 +70,6 @@ RANKED = table(
 )
 
 LaneScores = LANE_SCORES.annotation
-Feedback = FEEDBACK.annotation
 ScoreTerms = SCORE_TERMS.annotation
 RerankWeights = RERANK_WEIGHTS.annotation
 Ranked = RANKED.annotation

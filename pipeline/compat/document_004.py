@@ -44,7 +44,6 @@ from ...nodes.tables import (
     CANDIDATES,
     CAPTURES,
     FAILURES,
-    FEEDBACK,
     HITS,
     LANE_SCORES,
     LANE_STATES,
@@ -53,6 +52,7 @@ from ...nodes.tables import (
     SESSION_TEXTS,
     TABLES,
 )
+from ...nodes.vocabulary import FEEDBACK_TERMS
 from ..asking.retriever import Retriever
 from ..config.grants import grant_all
 from ..config.policies.roles import NO_ROLES, RoleOverlay, max_age_days, overlay_of, roles_of, validate_overlay
@@ -460,9 +460,7 @@ class _Tail:
                 self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]
             )
             scores = self._scores.filter(admitted)
-            nothing = {"rank": np.zeros(scores.num_rows, np.int32)} | dict.fromkeys(SCORES, np.zeros(scores.num_rows))
-            keys = {name: scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
-            known |= {"lane_scores": scores, "feedback": FEEDBACK.build({**keys, **nothing})}  # document 004 has none
+            known |= {"lane_scores": scores}
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
 
     def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
@@ -472,9 +470,10 @@ class _Tail:
         keys = {name: self._candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
         cosine = [float(one.get("semantic", 0.0)) for one in candidates]
         reached = np.full(len(bm25), reach or max(bm25, default=0.0) / REACHED)
-        turns = {name: np.zeros(len(bm25)) for name in ("context", "answer", "session", "session_reach")}
+        absent = dict.fromkeys(("context", "answer", "session", "session_reach", *FEEDBACK_TERMS), np.zeros(len(bm25)))
+        absent |= {"feedback_rank": np.zeros(len(bm25), np.int32)}  # document 004 has neither turns nor feedback
         return LANE_SCORES.build(
-            {**keys, "bm25": bm25, "bm25_reach": reached, "cosine": cosine, **turns}, rows=len(bm25)
+            {**keys, "bm25": bm25, "bm25_reach": reached, "cosine": cosine, **absent}, rows=len(bm25)
         )
 
     def _table(self, candidates: Sequence[Candidate], ids: Sequence[str]) -> pa.Table:

@@ -41,7 +41,6 @@ STEPS = (
     "session_trail",
     "candidate_recall",
     "boundary_filtering",
-    "relevance_feedback",
     "task_aware_reranking",
     "evidence_packing",
     "fact_verification",

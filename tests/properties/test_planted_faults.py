@@ -37,11 +37,11 @@ from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import (
     boundary_filtering,
     boundary_gates,
-    relevance_feedback,
     task_aware_reranking,
 )
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.recall import (
+    feedback,
     graph_recall,
     group_scores,
     lane_recall,
@@ -90,23 +90,23 @@ def corpus_wide_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def feedback_terms_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """The terms of feedback are those of the rows beside the best ones, visible or not."""
-    right = relevance_feedback._terms
+    right = feedback._terms
 
     def wrong(request: Any, row: Any, score: Any, evidence: Any) -> Any:
         return right(request, (row + 1) % evidence.num_rows, score, evidence)
 
-    monkeypatch.setattr(relevance_feedback, "_terms", wrong)
+    monkeypatch.setattr(feedback, "_terms", wrong)
 
 
 def feedback_vectors_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """The vectors of feedback are those of the rows beside the best ones."""
-    right = relevance_feedback.mean_cosines
+    right = feedback.mean_cosines
 
     def wrong(pairs: Any, among: Any, requests: int, vectors: Any) -> Any:
         rows = vectors.row_starts[-1] + (0 if vectors.parts[-1] is None else len(vectors.parts[-1]))
         return right(pairs, replace(among, row=(among.row + 1) % max(rows, 1)), requests, vectors)
 
-    monkeypatch.setattr(relevance_feedback, "mean_cosines", wrong)
+    monkeypatch.setattr(feedback, "mean_cosines", wrong)
 
 
 def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:

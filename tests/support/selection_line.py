@@ -169,8 +169,7 @@ def line(
             {"request_id": list(requests), "question": pa.array([""] * len(requests), pa.large_string())}
         ),
         "candidates": _of("candidates", candidates),
-        "lane_scores": _of("lane_scores", _lane_scores(candidates)),
-        "feedback": _of("feedback", [_feedback(one, rows) for one in candidates]),
+        "lane_scores": _of("lane_scores", [one | _feedback(rows[one["row"]]) for one in _lane_scores(candidates)]),
         "verdicts": _of("verdicts", verdicts),
         "anchors": _of("anchors", anchors),
         "evidence": _of("evidence", evidence),
@@ -214,11 +213,10 @@ def _lane_scores(candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def _feedback(one: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _feedback(row: Mapping[str, Any]) -> dict[str, Any]:
     """What a row says of itself, else that no row gave feedback."""
-    given = rows[one["row"]]
-    scores = {name: given.get(f"{name}_feedback", 0.0) for name in ("lexical", "semantic")}
-    return {**one, **scores, "rank": given.get("feedback_rank", 0)}
+    nothing = {"feedback_rank": 0, "lexical_feedback": 0.0, "semantic_feedback": 0.0}
+    return {name: row.get(name, value) for name, value in nothing.items()}
 
 
 def _of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -1,7 +1,7 @@
 """Relevance feedback inside the scope: scores a request's candidates by their similarity to its best rows.
 
-Reads the pool with the scores of the lanes, the stored rows, the posting index and the vectors. Gives `feedback`, from
-which `score_terms` makes two classes.
+Reads the pool with the scores of the lanes, the stored rows, the posting index and the vectors. Gives `feedback`: two
+score terms.
 
 Note: both kinds of feedback are sums, so they are separate score classes next to the ones they extend. BM25 of the
 query plus a share of BM25 of the terms of its best rows is BM25 of the query expanded by them (RM3, Lavrenko & Croft
@@ -14,24 +14,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .columns.keys import distinct_numbers, first_of_runs, floats, gathered_columns, integers, order_by, rank_within
-from .columns.numbers import quantise, share_of
-from .frames import PostingIndex, RowIndex, posting_keys
-from .recall.bm25 import Bm25
-from .recall.pair_scores import Pairs, mean_cosines
-from .recall.posting_recall import KeyRows, asked_together, scores_of
-from .recall.recall_entries import Entries
-from .recall.recall_scope import RecallTables, ScopeGroup
-from .recall.vector_recall import AskedVectors
-from .tables import FEEDBACK, Evidence, Feedback, LaneScores, Pool, RerankWeights
-from .text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in
-from .vocabulary import EVIDENCE_KINDS
-from .vocabulary import FEEDBACK_TERMS as CLASSES
+from ..columns.keys import distinct_numbers, first_of_runs, floats, gathered_columns, integers, order_by, rank_within
+from ..columns.numbers import quantise, share_of
+from ..frames import PostingIndex, RowIndex, VectorIndex, posting_keys
+from ..text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in
+from ..vocabulary import EVIDENCE_KINDS
+from ..vocabulary import FEEDBACK_TERMS as CLASSES
+from .bm25 import Bm25
+from .pair_scores import Pairs, mean_cosines
+from .posting_recall import KeyRows, asked_together, scores_of
+from .recall_entries import Entries
+from .recall_scope import RecallTables, ScopeGroup
 
 ROWS = 5
 """Number of rows whose terms are used."""
@@ -57,24 +56,40 @@ Terms = dict[int, dict[str, float]]
 """The feedback terms of each request, by the number of its contract, with their weights, in the order of the terms."""
 
 
+class Matched(NamedTuple):
+    """The scores of each row of the pool under the request's own texts, and the most that BM25 could give."""
+
+    bm25: Float
+    reach: Float
+    cosine: Float
+
+
+class FeedbackScores(NamedTuple):
+    """Of each row of the pool: its rank among the rows that feedback is taken from, 0 = none of them; and both kinds."""
+
+    feedback_rank: NDArray[np.int32]
+    lexical_feedback: Float
+    semantic_feedback: Float
+
+
 def feedback(
-    pool: Pool,
-    lane_scores: LaneScores,
-    rerank_weights: RerankWeights,
-    evidence: Evidence,
+    pool: pa.Table,
+    matched: Matched,
+    rerank_weights: pa.Table,
+    evidence: pa.Table,
     row_index: RowIndex,
-    recall_tables: RecallTables,
+    tables: RecallTables,
     postings: PostingIndex,
     bm25: Bm25,
-    query_vectors: AskedVectors,
-) -> Feedback:
+    vectors: VectorIndex | None,
+) -> FeedbackScores:
     """What the best rows of each request that weighs feedback say of every row of the pool, in recall order.
 
     Terms count where the request's own terms do: a request without terms or without the lexical lane has no lexical
     feedback.
     """
     pairs = Pairs(integers(pool["contract"]), integers(pool["row"]))
-    chosen, rank, score = _best_rows(pairs, lane_scores, rerank_weights, row_index)
+    chosen, rank, score = _best_rows(pairs, matched, rerank_weights, row_index)
     place = np.zeros(pool.num_rows, dtype=np.int32)
     place[chosen] = rank
     lexical, semantic = np.zeros(pool.num_rows), np.zeros(pool.num_rows)
@@ -83,31 +98,22 @@ def feedback(
         weight = np.zeros(pool.num_rows)
         weight[chosen] = score
         terms = _terms(pairs.request[prose], pairs.row[prose], weight[prose], evidence)
-        lexical = _lexical(pairs, floats(lane_scores["bm25_reach"]) > 0, terms, recall_tables, postings, bm25)
-    if (vectors := query_vectors.vectors) is not None:
+        lexical = _lexical(pairs, matched.reach > 0, terms, tables, postings, bm25)
+    if vectors is not None:
         nearest = chosen[rank <= NEAREST]
         among = Pairs(pairs.request[nearest], pairs.row[nearest])
-        cosines = mean_cosines(pairs, among, recall_tables.contracts.num_rows, vectors)
+        cosines = mean_cosines(pairs, among, tables.contracts.num_rows, vectors)
         semantic = quantise(np.clip(cosines, 0.0, 1.0))
-    return FEEDBACK.build(
-        {
-            **{name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")},
-            "rank": place,
-            "lexical": lexical,
-            "semantic": semantic,
-        }
-    )
+    return FeedbackScores(place, lexical, semantic)
 
 
-def _best_rows(
-    pairs: Pairs, lane_scores: pa.Table, rerank_weights: pa.Table, row_index: RowIndex
-) -> tuple[Int, Int, Float]:
+def _best_rows(pairs: Pairs, matched: Matched, rerank_weights: pa.Table, row_index: RowIndex) -> tuple[Int, Int, Float]:
     """The places in the pool of the rows that feedback is taken from, by request and rank; ties by evidence id; their
     ranks, from 1, and their scores. The weights have a row per contract.
     """
     weighed = np.any([floats(rerank_weights[name]) > 0 for name in CLASSES], axis=0)[pairs.request]
-    bm25, reach, cosine = (floats(lane_scores[name]) for name in ("bm25", "bm25_reach", "cosine"))
-    score = quantise(WORDS * share_of(bm25, reach) + (1 - WORDS) * np.clip(cosine, 0.0, 1.0))
+    words = share_of(matched.bm25, matched.reach)
+    score = quantise(WORDS * words + (1 - WORDS) * np.clip(matched.cosine, 0.0, 1.0))
     chosen = (weighed & (score > 0)).nonzero()[0]
     order = chosen[order_by(pairs.request[chosen], -score[chosen], row_index.id_rank[pairs.row[chosen]])]
     rank = rank_within(pairs.request[order]) + 1
