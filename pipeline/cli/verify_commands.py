@@ -285,7 +285,6 @@ def erase(
 
 def leak_test(
     principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
-    tenants: Annotated[int | None, typer.Option(min=1, help="Test at most N (principal, project) pairs.")] = None,
     probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
     canaries: Annotated[
         int | None,
@@ -300,7 +299,6 @@ def leak_test(
         settings_of("corpus"),
         principal=principal,
         project=given("project"),
-        tenants=tenants,
         probes=probes,
         canaries=canaries,
         say=note if sys.stderr.isatty() else quiet,

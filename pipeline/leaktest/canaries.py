@@ -83,17 +83,19 @@ class Planting:
 
 def planting(case: Case, pairs: Sequence[tuple[str, str]]) -> Planting:
     """Hooks and canaries of a case for these pairs of role and reason; all are recorded before its requests."""
-    base, named, rows = _base(case), [], []
+    base, named = _base(case), []
     for role, reason in pairs:
         token = "zq" + hashlib.sha256(f"{case.name}/{role}/{reason}".encode()).hexdigest()[:14]
         shut = dict(case.shut[reason][1])
         if shut.get("path"):
             shut["path"] = shut["path"].format(token=token)
-        rows.append(base | _common(token, case) | ROLES[role].canary(token, case) | shut)
-        named.append((role, reason, token))
+        row = base | _common(token, case) | ROLES[role].canary(token, case) | shut
+        named.append((role, reason, token, row))
+    rows = [row for *_, row in named]
     canaries = [
-        Canary(case, *names, row, *ids) for names, row, ids in zip(named, rows, _ids(rows, case.ground.as_of), strict=True)
-    ]  # fmt: skip
+        Canary(case, role, reason, token, row, evidence_id, digest)
+        for (role, reason, token, row), (evidence_id, digest) in zip(named, _ids(rows, case.ground.as_of), strict=True)
+    ]
     base = base | {
         "tags": [], "symbols": ["leakTestHook"], "calls": [], "entity": None, "section": "hook", "title": "hook",
     }  # fmt: skip

@@ -120,8 +120,11 @@ def _inside(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
     """The admissible rows of what was computed, without columns that no digest covers."""
     shown = {name: tables[name] for name in INSIDE}
     shown |= {name: tables[name].filter(pc.invert(tables[name]["withheld"])) for name in WITHHELD}
-    apart = {name: [c for c, declared in TABLES[name].columns.items() if not declared.digest] for name in shown}
-    return {name: table.drop_columns(apart[name]).to_pylist() for name, table in shown.items()}
+    apart = {name: {column for column, of in TABLES[name].columns.items() if not of.digest} for name in shown}
+    return {
+        name: table.select([column for column in table.column_names if column not in apart[name]]).to_pylist()
+        for name, table in shown.items()
+    }
 
 
 def _json(value: Any) -> str:

@@ -1,6 +1,6 @@
 """The test itself: from every angle, the requests of all tenants before and after canaries are planted.
 
-    report = leak_test(settings, tenants=5)
+    report = leak_test(settings, canaries=20)
     report.ok, report.leaks
 
 Every surface must be byte-identical in both states; none may contain a forbidden string or an audit column. Tenants that
@@ -121,7 +121,6 @@ def leak_test(
     *,
     principal: str | None = None,
     project: str | None = None,
-    tenants: int | None = None,
     probes: int = PROBES,
     canaries: int | None = None,
     angles: Sequence[str] = ANGLES,
@@ -133,7 +132,6 @@ def leak_test(
         settings: corpus, grants, policies, lanes and plugins.
         principal: only tenants of this principal.
         project: only tenants that ask in this project.
-        tenants: the most tenants, in order of name.
         probes: questions per tenant.
         canaries: the most per tenant and angle, different ones for the next tenant; default: every role for every reason.
         angles: the ANGLES to ask from.
@@ -146,7 +144,7 @@ def leak_test(
     with tempfile.TemporaryDirectory(prefix="leak-test-") as temporary:
         bench = _Bench(settings, grants, Path(temporary), say)
         chosen = tenants_of(grants.table, principal, project)
-        ready = {one.tenant: one for one in bench.ready(chosen, probes, report)[:tenants]}
+        ready = {one.tenant: one for one in bench.ready(chosen, probes, report)}
         for angle in (name for name in ANGLES if name in angles):
             number = 0
             for group in apart([*ready]):
@@ -209,41 +207,36 @@ class _Bench:
     def ready(self, tenants: Sequence[Tenant], count: int, report: LeakReport) -> list[_Ready]:
         """The tenants with a row that one of their questions shows; the others are reported as skipped."""
         self.say("asking before anything is planted")
-        corpus = Corpus.open(self.pristine)
-        frames = [corpus.frame([tenant.project], tenant.users) for tenant in tenants]
+        corpus, found = Corpus.open(self.pristine), []
+        numbered = {str(number): tenant for number, tenant in enumerate(tenants)}
+        rows = {number: corpus.frame([tenant.project], tenant.users) for number, tenant in numbered.items()}
+        probes = {
+            number: derived(rows[number].evidence, tenant.project, count, self.as_of, str(tenant))
+            for number, tenant in numbered.items()
+        }
         asked = [
-            derived(frame.evidence, tenant.project, count, self.as_of, str(tenant))
-            for tenant, frame in zip(tenants, frames, strict=True)
-        ]
-        rows = [
-            {**fields, "principal": tenant.principal, "request_id": f"{number}/{name}"}
-            for number, (tenant, probes) in enumerate(zip(tenants, asked, strict=True))
-            for name, fields in probes.items()
+            {**fields, "principal": numbered[number].principal, "request_id": f"{number}/{name}"}
+            for number, own in probes.items()
+            for name, fields in own.items()
         ]
         cited: dict[str, list[str]] = {}
-        if rows:
-            run = self.ask(self.pristine, rows, self.folder / "runs-first")
+        if asked:
+            run = self.ask(self.pristine, asked, self.folder / "runs-first")
             for row in run.table("citations").select(["request_id", "evidence_id"]).to_pylist():
                 cited.setdefault(_first(row["request_id"]), []).append(row["evidence_id"])
-        found = []
-        for number, (tenant, frame, probes) in enumerate(zip(tenants, frames, asked, strict=True)):
-            if (seen := _shown(tenant, frame, cited.get(str(number), ()))) is None:
+        for number, tenant in numbered.items():
+            evidence, placements = rows[number].evidence, rows[number].placements
+            known = (pc.index(evidence["evidence_id"], id_).as_py() for id_ in cited.get(number, ()))
+            mine = (at for at in known if at >= 0 and evidence["owner_project"][at].as_py() == tenant.project)
+            if (at := next(mine, None)) is None:
                 report.skipped.append(f"{tenant}: no row is shown")
-            else:
-                sources = pc.unique(flat(frame.evidence["source_id"])).to_pylist()[:_SOURCES]
-                found.append(_Ready(tenant, probes, seen, sources))
+                continue
+            placed = placements.filter(pc.equal(placements["row"], at)).to_pylist()[-1]
+            row = evidence.slice(at, 1).to_pylist()[0] | placed
+            seen = {name: row.get(name) for name in IMPORT_ROWS.columns}
+            sources = pc.unique(flat(evidence["source_id"])).to_pylist()[:_SOURCES]
+            found.append(_Ready(tenant, probes[number], seen, sources))
         return found
-
-
-def _shown(tenant: Tenant, frame: Any, cited: Sequence[str]) -> dict[str, Any] | None:
-    """The first cited row of the tenant's project, as IMPORT_ROWS by name."""
-    for evidence_id in cited:
-        at = pc.index(frame.evidence["evidence_id"], evidence_id).as_py()
-        if at >= 0 and frame.evidence["owner_project"][at].as_py() == tenant.project:
-            placed = frame.placements.filter(pc.equal(frame.placements["row"], at)).to_pylist()[-1]
-            row = frame.evidence.slice(at, 1).to_pylist()[0] | placed
-            return {name: row.get(name) for name in IMPORT_ROWS.columns}
-    return None
 
 
 class _Batch:
