@@ -77,7 +77,9 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     """
     git = Git(repository)
     head = git.head()
-    subjects = git.subjects(head, count * 4)
+    options = ("--first-parent", "--no-merges", f"--max-count={count * 4}", "--encoding=UTF-8", "--format=%H %s")
+    lines = git.run("rev-list", *options, head).decode("utf-8", "replace").split("\n")
+    subjects = dict(line.split(" ", 1) for line in lines if line and not line.startswith("commit "))
     commits = [commit for commit in reversed(git.commits(head)) if commit.parent and commit.sha in subjects]
     requests, relevant = [], []
     for commit, group in groupby(git.changes(commits) or (), key=attrgetter("commit")):

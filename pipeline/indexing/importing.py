@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from typing import Any
@@ -27,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm.auto import tqdm
 
-from ...nodes.columns.digests import text_sha256
+from ...nodes.columns.digests import named_digest, text_sha256
 from ...nodes.errors import InputError
 from ..config.grants import load_grants, write_starter_grants
 from ..config.opening import corpus_of, head_of, made_or_opened
@@ -38,7 +37,7 @@ from ..corpus.identity import evidence_ids
 from ..corpus.incoming import PLACEMENT_LIST
 from ..corpus.publishing import PublishReport
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
-from ..line.provenance import sources_below
+from ..line.provenance import code_digest
 from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet
 from ..redaction.masking import REDACTOR
@@ -57,7 +56,6 @@ Tables = Iterable[pa.Table]
 
 PART_PLACEMENTS = 150_000
 """A history with more placements than this is published in parts."""
-_FOLDERS = ("nodes", "pipeline.sources", "pipeline.redaction", "pipeline.parsing")
 _LIBRARIES = ("PyYAML", "lxml", "markdown-it-py", "pypdf", "python-docx", "tree-sitter", *WHEELS)
 
 
@@ -309,18 +307,14 @@ def _grant(settings: Settings, report: IndexReport) -> None:
 
 @lru_cache(maxsize=1)
 def reader_digest() -> str:
-    """SHA-256 over everything in this installation that determines the chunks of a text: the sources and queries of readers,
-    redaction and tables, and their libraries' versions, so that after any change everything is cut again.
+    """SHA-256 over everything in this installation that determines the chunks of a text: code, queries, redaction, and the
+    versions of libraries, so that after any change everything is cut again.
 
     Includes Python's version: its `re` and Unicode tables determine where words and lines end.
     """
-    package = __name__.rsplit(".", 3)[0]
-    read = dict(pair for name in _FOLDERS for pair in sources_below(resources.files(f"{package}.{name}"), name))
-    read |= {file.name: file for file in QUERIES.iterdir()}
-    digests = sorted(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in read.items())
-    versions = [f"Python {platform.python_version()}", *(f"{name} {_version(name)}" for name in _LIBRARIES)]
-    named = [REDACTOR, *versions, *digests]
-    return hashlib.sha256("\n".join(named).encode()).hexdigest()
+    read = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in QUERIES.iterdir()}
+    read |= {name: _version(name) for name in _LIBRARIES}
+    return named_digest(read | {"python": platform.python_version(), "code": code_digest(), "redactor": REDACTOR})
 
 
 def _version(name: str) -> str:

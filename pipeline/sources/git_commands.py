@@ -231,12 +231,6 @@ class Git:
         listed = self.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", folder=self.folder)
         return [path for path in listed.split(b"\0") if path]
 
-    def subjects(self, head: str, count: int) -> dict[str, str]:
-        """The first lines of the messages of the latest `count` commits of the line that are no merges, by commit."""
-        listed = self.run("rev-list", "--first-parent", "--no-merges", f"--max-count={count}", "--encoding=UTF-8", "--format=%H %s", head)  # fmt: skip
-        lines = listed.decode("utf-8", "replace").split("\n")
-        return dict(line.split(" ", 1) for line in lines if line and not line.startswith("commit "))
-
     def _started(self, arguments: Sequence[str], folder: Path | None = None) -> subprocess.Popen[bytes]:
         if arguments[0] not in _PLUMBING:
             raise InputError.one_of(sorted(_PLUMBING), arguments[0], "git command")
