@@ -99,22 +99,21 @@ class Rules:
     def includes(self, listed: Iterable[bytes]) -> bool:
         """Whether a file that Git ignores may be included, by a pattern or by an ignore file, of those listed or above."""
         files = [self._name.encode(), *(path for path in listed if path.endswith(self._name.encode()))]
-        specs = [self._patterns, *(spec for path in files for _, spec in self._above(os.fsdecode(path)))]
+        specs = (spec for path in files for _, spec in self._about(os.fsdecode(path)))
         return any(pattern.include is False for spec in specs for pattern in spec.patterns)
 
     def says(self, path: str) -> bool | None:
         """Whether a path is excluded, None if no pattern matches; the deepest file with a pattern for it decides. A folder
         ends with `/`.
         """
-        if (said := self._patterns.check_file(path).include) is not None:
-            return said
-        for below, spec in self._above(path):
-            if (said := spec.check_file(below).include) is not None:
-                return said
-        return None
+        said = (spec.check_file(below).include for below, spec in self._about(path))
+        return next((include for include in said if include is not None), None)
 
-    def _above(self, path: str) -> Iterator[tuple[str, GitIgnoreSpec]]:
-        """The ignore files in the folders above a path, the deepest first, each with the path below its folder."""
+    def _about(self, path: str) -> Iterator[tuple[str, GitIgnoreSpec]]:
+        """The patterns, then the ignore files in the folders above a path, the deepest first, each with the path below its
+        folder.
+        """
+        yield path, self._patterns
         whole = self._here + path
         folder = whole.rstrip("/")
         while folder:
