@@ -15,7 +15,7 @@ import platform
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -35,7 +35,6 @@ from ..cores import cores
 from ..corpus import Corpus
 from ..corpus.identity import evidence_ids
 from ..corpus.incoming import PLACEMENT_LIST
-from ..corpus.publishing import PublishReport
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..line.provenance import code_digest
 from ..plugins import installed
@@ -99,10 +98,9 @@ def index_into(
         if head_of(settings) is not None:
             documents.keep_in(settings["corpus"])
         import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
-        published = import_.publish()
-        generation = import_.embed()
+        import_.publish()
+        import_.report.generation = import_.embed()
     report = import_.report
-    report.published, report.generation = asdict(replace(published, generation=generation)), generation
     report.seconds = time.perf_counter() - started
     return report
 
@@ -147,10 +145,9 @@ class _Import:
         self.report = IndexReport(self.settings["project"], self.settings["corpus"])
         self._ids: dict[str, list[pa.Array]] = defaultdict(list)
 
-    def publish(self) -> PublishReport:
+    def publish(self) -> None:
         """Read and publish: all at once, but histories last, and long ones in parts of paths."""
         report, waiting, done = self.report, list[pa.Table](), dict[str, set[str]]()
-        published = PublishReport("")
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
             for kind, found in self._sources():
                 for rows in self._read(kind, found):
@@ -158,7 +155,7 @@ class _Import:
                     waiting.append(rows)
                     if kind == "history" and sum(map(_placements, waiting)) >= PART_PLACEMENTS:
                         partly = _paths(filter(_is_history, waiting))
-                        published = _together(published, self._publish(waiting, partly=partly))
+                        self._publish(waiting, partly=partly)
                         for source, paths in partly.items():
                             done.setdefault(source, set()).update(paths)
                         waiting = []
@@ -166,9 +163,9 @@ class _Import:
         histories = report.sources.commits  # the rows of their work trees from imports without a history end
         ended = {f"workspace:{source.removeprefix('git:')}" for source in histories}
         complete = report.sources.complete_sources | ended
-        return _together(published, self._publish(waiting, complete_sources=complete, commits=histories, standing=done))
+        self._publish(waiting, complete_sources=complete, commits=histories, standing=done)
 
-    def _publish(self, tables: list[pa.Table], **sources: Any) -> PublishReport:
+    def _publish(self, tables: list[pa.Table], **sources: Any) -> None:
         """Publish rows without vectors, and let the principal ask for them. The encoder is loaded before: one that does
         not answer leaves the corpus alone.
         """
@@ -182,7 +179,7 @@ class _Import:
             self.documents.keep_in(self._corpus.path)
         if rows.num_rows:
             self.say(f"writing what is new of {counted(rows.num_rows, 'row')}")
-        report = self._corpus.publish(
+        published = self._corpus.publish(
             rows,
             project=self.report.project,
             user=self.settings.principal,
@@ -190,10 +187,12 @@ class _Import:
             redactor=REDACTOR,
             **sources,
         )
+        counts = asdict(published)
+        del counts["generation"]
+        self.report.published.update(counts)
         if self.grant and not opened:
             _grant(self.settings, self.report)
         pa.default_memory_pool().release_unused()  # of the largest part so far
-        return report
 
     def embed(self) -> str:
         """Encode the rows of this import that have no vector, with a bar or lines of progress; returns the generation."""
@@ -222,7 +221,6 @@ class _Import:
             rows, imported = normalize(
                 table, project=report.project, principal=self.settings.principal, now=self.now, masked=masked
             )
-            imported.read = 0  # already counted by the reader
             report.sources.merge(imported)
             for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
                 report.sources.note(f"{kind}: rows with a project of their own went to project {other}")
@@ -286,12 +284,6 @@ def _paths(tables: Iterable[pa.Table]) -> dict[str, set[str]]:
     rows = pa.concat_tables([table.select(["source_id", "path"]) for table in tables])
     found = rows.group_by("source_id").aggregate([("path", "distinct")]).to_pylist()
     return {row["source_id"]: set(row["path_distinct"]) for row in found}
-
-
-def _together(before: PublishReport, after: PublishReport) -> PublishReport:
-    """One report of two publications."""
-    counts = {f.name: getattr(before, f.name) + getattr(after, f.name) for f in fields(after) if f.name != "generation"}
-    return replace(after, **counts)
 
 
 def _grant(settings: Settings, report: IndexReport) -> None:

@@ -32,7 +32,8 @@ class IndexReport:
     places: dict[str, int] = field(default_factory=dict)
     sources: SourceReport = field(default_factory=SourceReport)
     unread: dict[str, int] = field(default_factory=dict)
-    published: dict[str, Any] = field(default_factory=dict)
+    published: Counter[str] = field(default_factory=Counter)
+    """The counts of its publications."""
     granted: str = ""
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
