@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -35,6 +36,7 @@ def serve(
     """Serve retrieval over HTTP or MCP. Bearer tokens in the grants file map to principals; --json shows the address or scope without serving (extra `serve`)."""
     _expect_extra("fastapi", "uvicorn", *(["mcp"] * (mcp or stdio)))
     settings = settings_of("corpus", "runs")
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     if mcp or stdio:
         from ..servers import mcp_server
 

@@ -2,8 +2,8 @@
 
 Gives: `application`, `serve`, which runs it with uvicorn until it is stopped, and `run_app`, which does so with any
 application. A route has parameters in, one call of the retriever pool, its result as JSON: the bytes that the command line
-prints. Threads do the work, those of one principal apart from those of others. A call that exceeds its time is answered
-with 504, and ends before its next step.
+prints. Threads of the pool do the work, those of one principal apart from those of others. A call that exceeds its time is
+answered with 504, and ends before its next step.
 
 Note: on shutdown, no new requests are accepted, those in progress are finished, and the pool is closed. Every snapshot
 is stored before its answer leaves, so a killed server loses no answered request.
@@ -12,12 +12,8 @@ is stored before its answer leaves, so a killed server loses no answered request
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
-import sys
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +27,6 @@ from ...nodes.errors import AccessError, InputError, StoreError
 from ..config.grants import load_grants
 from ..config.opening import head_of
 from ..config.settings import Settings
-from ..deadline import within
 from ..parsing.documents import checked
 from ..parsing.strict_json import strict_json
 from ..views.printed import json_document
@@ -241,16 +236,8 @@ async def health(request: Request) -> Response:
 
 
 async def _done(request: Request, work: Callable[[], T]) -> T:
-    """The result of the work, done by a thread of the principal within the time limit."""
-    seconds = request.app.state.settings["serve_timeout_seconds"]
-    threads = request.app.state.threads[getattr(request.state, "principal", None)]
-    running = asyncio.get_running_loop().run_in_executor(threads, within(seconds, work))
-    try:
-        return await asyncio.wait_for(running, seconds)
-    except TimeoutError as error:
-        raise RefusedError(
-            504, "timeout", "timeout", f"Expected an answer within {seconds} seconds, got none"
-        ) from error
+    """The result of the work, done by a thread of the principal, if the route has one."""
+    return await request.app.state.retrievers.done(getattr(request.state, "principal", None), work)
 
 
 async def _rendered(request: Request, work: Callable[[], Rendering]) -> Response:
@@ -275,12 +262,9 @@ def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         pool.ready()
-        app.state.threads = defaultdict(lambda: ThreadPoolExecutor(settings["serve_threads"], "serve"))
         try:
             yield
         finally:
-            for threads in app.state.threads.values():
-                threads.shutdown(wait=True)
             pool.close()
 
     app = FastAPI(
@@ -342,9 +326,6 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
         raise InputError.described("a free address", error.strerror or str(error), at, hint=hint) from error
 
     seconds = settings["serve_timeout_seconds"]
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
-    )
     for sent in (signal.SIGINT, signal.SIGTERM):  # sent again after shutdown: the requested end
         signal.signal(sent, lambda *_: None)
     uvicorn.run(

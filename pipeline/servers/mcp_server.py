@@ -11,17 +11,14 @@ error that lists the valid options, so that a model can correct itself.
 from __future__ import annotations
 
 import json
-import logging
-import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
@@ -36,7 +33,6 @@ from ..asking.retrieval import warnings_of
 from ..config.grants import load_grants
 from ..config.opening import runs_of
 from ..config.settings import Settings, SettingValue
-from ..deadline import within
 from ..indexing.following import of_folder
 from ..indexing.freshness import makes_corpus
 from ..parsing.documents import ABSENT, Text, checked
@@ -219,7 +215,6 @@ NAMED: Mapping[str, Tool] = {**TOOLS, "engram.recall_xray": _XRAY, "remnic.recal
 """Every tool that answers: the x-ray also by both names of document 002, of which many clients refuse the dot."""
 
 
-T = TypeVar("T")
 Context = ServerRequestContext[Any]
 INSTRUCTIONS = (
     "Retrieval inside one scope. Call scoped_retrieve with a question; cite items by the labels of the block. "
@@ -254,15 +249,6 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
     """
     scope = scope_of(settings)
     principal_session = pool.session_of(scope["principal"])
-    limiter = anyio.CapacityLimiter(settings["serve_threads"])
-
-    async def done(work: Callable[[], T]) -> T:
-        seconds = settings["serve_timeout_seconds"]
-        try:
-            with anyio.fail_after(seconds):
-                return await anyio.to_thread.run_sync(within(seconds, work), abandon_on_cancel=True, limiter=limiter)
-        except TimeoutError as error:
-            raise InputError(f"Expected an answer within {seconds} seconds, got none - at the server") from error
 
     def mine(context: Context) -> PrincipalSession:
         """The project of the server's principal; other credentials are rejected."""
@@ -279,18 +265,19 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         try:
             mine(context)
-            tools = await done(lambda: offered(TOOLS))
+            tools = await pool.done(scope["principal"], lambda: offered(TOOLS))
         except Exception as error:  # every error reaches the client as a protocol error that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _message_of(error)) from error
         return types.ListToolsResult(tools=[_declared(name, tool) for name, tool in tools.items()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            at, tools = mine(context), await done(lambda: offered(NAMED))
+            at = mine(context)
+            tools = await pool.done(scope["principal"], lambda: offered(NAMED))
             tool = tools.get(params.name)
             if tool is not None:
                 asked, call = arguments_of(tool, params.arguments), tool.call
-                return _result(*await done(lambda: call(at, asked)))
+                return _result(*await pool.done(scope["principal"], lambda: call(at, asked)))
         except Exception as error:  # every error reaches the model as a tool error
             return types.CallToolResult(
                 content=[types.TextContent(type="text", text=_message_of(error))], is_error=True
@@ -355,9 +342,6 @@ def http_of(server: Server[Any], settings: Settings, host: str) -> Any:
 
 
 def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Server[Any]]:
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s"
-    )
     scope = scope_of(settings)
     pinned = Settings({**settings.values, "project": SettingValue(scope["project"], "the server's scope")})
     makes = makes_corpus(settings)

@@ -9,18 +9,22 @@ new ones; retrievers in use are closed afterwards.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...nodes.errors import ErasedError, InputError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
+from ..deadline import within
 from ..indexing.following import defaults_in
 from ..indexing.freshness import up_to_date
 from ..reading.across_runs import latest
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from ..encoders.encoder import AnyEncoder
 
 
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 MOST_LISTED = 1_000
 """The most snapshots in one list."""
@@ -52,7 +57,7 @@ class _Open:
 
 
 class RetrieverPool:
-    """Retrievers by principal. Threads share it; `close` does not wait, so stop all calls first."""
+    """Retrievers by principal, and the threads that call them."""
 
     def __init__(
         self, settings: Settings, *, preset: Path | None = None, makes: bool = False, folder: Path | None = None
@@ -64,6 +69,9 @@ class RetrieverPool:
         self._open: dict[str, _Open] = {}
         self._models: Models | None = None
         self._head = b""
+        self._threads = defaultdict[str | None, Executor](
+            lambda: ThreadPoolExecutor(settings["serve_threads"], "serve")
+        )
 
     def session_of(self, principal: str) -> PrincipalSession:
         """The session of one principal."""
@@ -91,8 +99,26 @@ class RetrieverPool:
         found = defaults_in(settings, self._folder, request)
         return {name: found[name] for name in found if self._preset is None or name in ("project", "purpose")}
 
+    async def done(self, principal: str | None, work: Callable[[], T]) -> T:
+        """The result of the work, done by a thread of the principal within the time limit.
+
+        Raises:
+            RefusedError: the time is up.
+        """
+        seconds = self.settings["serve_timeout_seconds"]
+        running = asyncio.get_running_loop().run_in_executor(self._threads[principal], within(seconds, work))
+        try:
+            return await asyncio.wait_for(running, seconds)
+        except TimeoutError as error:
+            from .problems import RefusedError
+
+            message = f"Expected an answer within {seconds} seconds, got none"
+            raise RefusedError(504, "timeout", "timeout", message) from error
+
     def close(self) -> None:
-        """Close every retriever. Their snapshots are already stored."""
+        """Finish the calls in progress and close every retriever. Their snapshots are already stored."""
+        for threads in self._threads.values():
+            threads.shutdown(wait=True)
         with self._lock:
             self._retire()
 
