@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from scoped_retrieval.pipeline.leaktest.canaries import ROLES
 from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot as audit_snapshot_of
+from scoped_retrieval.pipeline.views.xray import listed_rows
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -200,6 +202,47 @@ def test_a_list_that_tells_of_rows_out_of_scope_is_found(
     report = probed(crowd, principal="user-01", project="user-01", probes=1, angles=("open",))
     assert {leak.surface for leak in report.leaks} == {surface}
     assert "another answer" in {leak.kind for leak in report.leaks}
+
+
+def tables_of_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show --as tables` shows everybody the columns of auditors."""
+    monkeypatch.setitem(renderings.FORMS, "tables", lambda seen: listed_rows(seen.rows, audit=True))
+
+
+def why_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`why` says whether a row is stored, whoever asks."""
+
+    def wrong(settings: Settings, snapshot_id: str, evidence: str) -> dict[str, Any]:
+        return {"stored": evidence in Corpus.open(settings["corpus"]).frame().evidence["evidence_id"].to_pylist()}
+
+    monkeypatch.setattr(surfaces, "why_not", wrong)
+
+
+def refusal_of_known_projects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal has another action where the project exists."""
+    right = surfaces.retrieval_of
+
+    def wrong(tables: Any) -> Any:
+        answer, asked = right(tables), tables["requests"]["project"][0].as_py()
+        return replace(answer, action="warn") if answer.status == "denied" and asked.startswith("user-") else answer
+
+    monkeypatch.setattr(surfaces, "retrieval_of", wrong)
+
+
+@pytest.mark.parametrize(
+    ("plant", "surface", "kind"),
+    [
+        (tables_of_auditors, "show --as tables", "a column for auditors"),
+        (why_of_everything, "why", "another refusal"),
+        (refusal_of_known_projects, "refusal", "another refusal"),
+    ],
+)
+def test_a_fact_that_no_caller_may_learn_is_found(
+    plant: Plant, surface: str, kind: str, crowd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    report = probed(crowd, principal="user-01", project="user-01", probes=1, angles=("open",))
+    assert (surface, kind) in {(leak.surface, leak.kind) for leak in report.leaks}
 
 
 BROKEN: dict[str, tuple[Plant, str, str]] = {
