@@ -14,6 +14,7 @@ import yaml
 from golden_file import expect_golden
 from judged_folders import documents_folder, talks_folder, written
 from plugin_package import install
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
 from scoped_retrieval.pipeline.cli import main
@@ -122,6 +123,12 @@ def test_lines_that_were_judged_are_measured_and_nothing_is_fitted_to_them(tmp_p
     means = done.held_out().set_index("collection")[DEFAULT]
     assert means.to_dict() == {"code": 1.0, "code, by lines": 0.5}
     assert {one["collection"]: one["queries"] for one in done.data} == {"code": 2}
+
+
+def test_two_collections_of_one_name_are_refused(tmp_path):
+    folders = [documents_folder(tmp_path / parent, "papers") for parent in ("one", "two")]
+    with pytest.raises(InputError, match="Expected collections of different names, got 'papers, papers'"):
+        tune([open_collection(folder) for folder in folders], Asking(tmp_path / "w", semantic=False))
 
 
 def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeypatch):

@@ -90,7 +90,7 @@ def opened(settings: Any, collections: list[Path], split: str) -> list[Any]:
 def tune(
     collections: Annotated[
         list[Path],
-        typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data; with --commits a Git checkout."),
+        typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data; with --commits Git checkouts."),
     ],
     commits: Annotated[
         bool, typer.Option("--commits", help="Ask what the latest commits of a checkout did; 200, or --limit.")
@@ -113,7 +113,8 @@ def tune(
     no_semantic: NoSemantic = False,
 ) -> None:
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
-    from ...nodes.errors import InputError
+    from importlib.metadata import version
+
     from ..config.policies.weight_files import weight_file_text
     from ..evaluation.synthetic import commit_collection
     from ..evaluation.tuning import MEASURES
@@ -121,17 +122,16 @@ def tune(
 
     settings = settings_of()
     if commits:
-        if len(collections) != 1:
-            raise InputError.described("one checkout", str(len(collections)), "tune --commits")
-        judged = [commit_collection(collections[0].resolve(), limit or COMMITS)]
+        judged = [commit_collection(checkout.resolve(), limit or COMMITS) for checkout in collections]
     else:
         judged = opened(settings, collections, split)
     how = _asking(settings, work, limit, purpose, semantic=not no_semantic)
     done = tuned(judged, how, measures=metric or MEASURES, least_queries=least_queries)
     if picture is not None:
         done.draw(picture)
-    provenance = {"command": "tune", "date": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
-    content = provenance | done.fitted()
+    versions = {name: version(name) for name in ("scoped-retrieval", "numpy", "scipy", "pyarrow")}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    content = {"command": "tune", "date": date, "versions": versions} | done.fitted()
     file = out or work / "weights.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     write_file(file, weight_file_text(done.weights, content).encode())
@@ -153,9 +153,3 @@ def _tables(done: Any) -> str:
         weights = pd.DataFrame({DEFAULT: done.before[purpose], FITTED: fitted}).rename_axis("term")
         text += frame_table(f"{purpose}, weights fitted to every query", weights)
     return text
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("scoped-retrieval", "numpy", "scipy", "pyarrow")}

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
+from ...nodes.errors import InputError
 from ...nodes.lanes import LANES, Lane
 from ..asking.retriever import Retriever
 from ..config.policies.tables import Policies
@@ -136,12 +137,17 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
 
     Args:
         blocks: budgets in tokens for which the block is measured, besides that of the purpose; None = no blocks.
+
+    Raises:
+        InputError: two collections have one name.
     """
-    work, started = how.work, time.perf_counter()
+    work, started, names = how.work, time.perf_counter(), [collection.name for collection in collections]
+    if len(set(names)) < len(names):
+        raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     if not work.exists():
         work.mkdir(parents=True)
         keep_out(work)
-    how.progress(f"indexing {', '.join(one.name for one in collections)}")
+    how.progress(f"indexing {', '.join(names)}")
     corpus = index_collections(collections, work, semantic=how.semantic, encoder_name=how.encoder)
     indexed = time.perf_counter()
     grants = work / "grants.yaml"

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...nodes.errors import InputError
 from .asking import FULL, Asking, JudgedRun, ask
 from .collections import Collection
 from .metrics import DEFAULT_METRICS, TESTED, figures, groups, measures_named, per_query, write_trec_run
@@ -80,9 +79,6 @@ def evaluate(
     Raises:
         InputError: two collections have one name, a measure is unknown, or a package is missing.
     """
-    names = [collection.name for collection in collections]
-    if len(set(names)) < len(names):
-        raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measures_named(metrics)
     asked = ask(collections, how, blocks)
     how.progress("measuring")
