@@ -139,7 +139,7 @@ def conditions(
     selected = selected_rows(candidate_record, shown, sub_queries, contracts, role_policies, evidence)
     walls = where(candidate_record["verdicts.wall_disagreement"])
     of_candidates = {name: where(pc.equal(reason, name)) for name in ("conflict_downrank", "forbidden_source")}
-    of_candidates["packed"] = where(candidate_record["packs.kept"])
+    of_candidates["packed"] = where(pc.greater(candidate_record["packs.position"], 0))
     of_candidates["noted"] = {*trimmed["request_id"].filter(trimmed["conflict_note"]).to_pylist()}
     messages = {"conflicting": rivals(candidate_record, shown, evidence, contracts)}
     messages |= {"fact_mismatch": mismatches(fact_checks, trimmed), "sot_stale": stale_records(structured_facts)}

@@ -64,7 +64,7 @@ def trims(
     counters: Counters,
 ) -> Trims:
     """Every item that reached trimming, by request and position, with the part of its text that fits."""
-    kept = packs.filter(packs["kept"])
+    kept = packs.filter(pc.greater(packs["position"], 0))
     rows = gathered_columns(pool, _READ, kept["place"])
     owner, looks = integers(rows["contract"]), looks_of(contracts)
     masks = [looks[at].mask for at in owner.tolist()]
@@ -110,7 +110,7 @@ def trimmed(
     shown, owner = integers(trims["shown"]), integers(pool["contract"])[integers(trims["place"])]
     index = order_by(owner, shown)
     index = index[shown[index] > 0]
-    owner, cuts, items = owner[index], trims.take(index), packs.filter(packs["kept"]).take(index)
+    owner, cuts, items = owner[index], trims.take(index), packs.filter(pc.greater(packs["position"], 0)).take(index)
     looks, rows = looks_of(contracts), gathered_columns(pool, ("evidence_kind", "conflict_set"), items["place"])
     parts, masks, members, texts = [], [], [], list[str]()
     ranges = zip(*(cuts[name].to_pylist() for name in ("kept_start", "kept_end")), owner.tolist(), strict=True)

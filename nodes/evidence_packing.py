@@ -35,7 +35,6 @@ from .columns.keys import (
     among,
     constants,
     distinct_rows,
-    first_that_holds,
     flags_at,
     flat,
     flattened,
@@ -169,7 +168,6 @@ def packs(
             "evidence_id": ids,
             "place": at,
             "position": position.astype(np.int32),
-            "kept": packing.kept,
             "reason_code": pa.array(packing.reason, pa.string()),
             "merged_into": ids.take(pa.array(packing.into, mask=packing.into < 0)),
             "members": pa.ListArray.from_arrays(starts, pa.array(at[members])),
@@ -446,4 +444,5 @@ def _forms(
         ),
         (cited, "reference"),
     )
-    return first_that_holds(rules, "full", len(owner))
+    masks, words = zip(*rules, strict=True)
+    return pa.array(np.select(masks, words, "full"), pa.string())

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from .blocks.item_texts import item_texts
 from .blocks.masking import class_lists, masked
 from .blocks.rendering import locator
-from .columns.keys import among, flags_at, flat, gathered, gathered_columns, integers, truth
+from .columns.keys import among, flags_at, flat, gathered, gathered_columns, integers
 from .facts.fact_matching import facts_by_request, findings
 from .facts.fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
@@ -83,7 +83,7 @@ def fact_checks(
     """
     asking = flags_at(contracts["exact_lookups"], integers(pool["contract"]))
     able = asking & ~among(pool["origin_class"], ("structured-sot",))
-    items = packs.filter(pa.array(truth(packs["kept"]) & able[integers(packs["place"])]))
+    items = packs.filter(pa.array((integers(packs["position"]) > 0) & able[integers(packs["place"])]))
     if not items.num_rows:
         return FACT_CHECKS.empty()
     place = integers(items["place"])

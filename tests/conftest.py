@@ -158,7 +158,7 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
             bounded,
             place=place,
             members=lambda r, e: [place(r, e)],
-            kept=lambda _, e: "shown" in e,
+            position=lambda _, e: int("shown" in e),
             reason_code=lambda _, e: None if "shown" in e else "low_score",
         ),
         "trimmed": per_pair(

@@ -59,7 +59,7 @@ def test_every_candidate_ends_in_one_row(line_tables: Callable[..., Tables]):
         (lambda t: [drop_where(t, name, "dropped") for name in ("pool", "score_terms", "ranked", "packs")], ("rejected", "gate", "walls", "wall_disagreement", "none")),
         (lambda t: set_where(t, "packs", "dropped", reason_code="near_duplicate"), ("rejected", "pack", None, "near_duplicate", "none")),
         (lambda t: set_where(t, "packs", "dropped", reason_code="unverified_cap"), ("rejected", "select", "max_unverified_items", "unverified_cap", "none")),
-        (lambda t: set_where(t, "packs", "dropped", kept=True, reason_code=None), ("rejected", "trim", None, "budget_tokens", "none")),
+        (lambda t: set_where(t, "packs", "dropped", position=1, reason_code=None), ("rejected", "trim", None, "budget_tokens", "none")),
         (lambda t: set_where(t, "verdicts", "dropped", admitted=False, decided_by="recorded", reason_code="after_as_of"), ("rejected", "gate", "recorded", "after_as_of", "none")),
         (lambda t: set_where(t, "verdicts", "dropped", admitted=False, decided_by="safety", reason_code="safety_blocked"), ("hidden", "gate", "safety", "safety_blocked", "none")),
     ],

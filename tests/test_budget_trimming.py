@@ -127,7 +127,7 @@ def test_no_block_is_one_token_over_for_any_limit_and_counter() -> None:
 def assert_whole_sets(made: dict[str, pa.Table], request_id: str) -> None:
     """Of each conflict set every packed member is shown or none, and one that is alone says so."""
     packed, shown = (
-        [row for row in made[name].to_pylist() if row["request_id"] == request_id and row.get("kept", True)]
+        [row for row in made[name].to_pylist() if row["request_id"] == request_id and row["position"]]
         for name in ("packs", "trimmed")
     )
     set_of = {row["evidence_id"]: row["conflict_set"] for row in made["evidence"].to_pylist()}
@@ -163,7 +163,7 @@ def test_the_range_that_trimming_kept_is_shown(
     text = {row["evidence_id"]: row["text"].encode() for row in made["evidence"].to_pylist()}
     shown = {row["evidence_id"]: row for row in made["trimmed"].to_pylist()}
     trims = {row["evidence_id"]: row for row in made["trims"].to_pylist()}
-    packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["kept"]}
+    packed = {row["evidence_id"] for row in made["packs"].to_pylist() if row["position"]}
     assert set(trims) == packed >= set(shown)
     for item, trim in trims.items():
         assert 0 <= trim["kept_start"] <= trim["kept_end"] <= trim["size"] == len(text[item])

@@ -92,7 +92,7 @@ def test_neighbors_are_shown_as_far_as_they_add_words_of_the_question(asks: str,
 )
 def test_rows_that_differ_in_document_place_or_trust_stay_apart(other: dict[str, Any]) -> None:
     first, second = chunks("a.py", "one\n", "two\n")
-    assert all(row["kept"] for row in packed([first, second | other]).values())
+    assert all(row["position"] for row in packed([first, second | other]).values())
 
 
 def test_a_row_that_says_the_words_only_where_it_imports_comes_last() -> None:
@@ -116,7 +116,7 @@ def test_the_same_text_is_shown_once_by_its_best_row() -> None:
     made = line([{"text": "x = 1", "semantic_raw": 0.1}, {"text": "x = 1", "semantic_raw": 0.9}]).run()
     best, other = made["evidence"]["evidence_id"].to_pylist()[::-1]
     rows = {row["evidence_id"]: row for row in made["packs"].to_pylist()}
-    assert rows[best]["kept"]
+    assert rows[best]["position"]
     assert (rows[other]["reason_code"], rows[other]["merged_into"]) == ("duplicate", best)
 
 
@@ -130,7 +130,7 @@ def test_texts_that_differ_only_in_case_signs_and_spacing_are_near_duplicates() 
             {"text": "( )", "semantic_raw": 0.2},
         ]
     )
-    assert [text for text, row in result.items() if not row["kept"]] == ["use  UTC, everywhere!"]
+    assert [text for text, row in result.items() if not row["position"]] == ["use  UTC, everywhere!"]
     assert result["use  UTC, everywhere!"]["reason_code"] == "near_duplicate"
 
 
@@ -249,7 +249,7 @@ def test_the_cap_on_unverified_items_does_not_split_a_conflict_set() -> None:
     for most, dropped in ((0, {"host is a", "host is b", "a hunch"}), (1, {"a hunch"}), (2, set())):
         result = packed(rows, max_unverified_items=most)
         assert {text for text, row in result.items() if row["reason_code"] == "unverified_cap"} == dropped
-        assert all(row["kept"] for text, row in result.items() if text not in dropped)
+        assert all(row["position"] for text, row in result.items() if text not in dropped)
 
 
 def test_deprecated_rows_speak_as_history() -> None:
@@ -267,8 +267,8 @@ def test_a_file_without_span_and_version_does_not_resolve(required: bool, reason
     ]
     result = packed(rows, require_citation=required)
     assert result["lost"]["reason_code"] == reason
-    assert result["a version"]["kept"]
-    assert result["a record"]["kept"]
+    assert result["a version"]["position"]
+    assert result["a record"]["position"]
 
 
 @pytest.mark.parametrize(
@@ -314,10 +314,10 @@ def test_every_ranked_row_ends_in_packs_exactly_once(
     assert sorted(key) == sorted((row["request_id"], row["evidence_id"]) for row in made["ranked"].to_pylist())
     by_key = dict(zip(key, packs, strict=True))
     for (request, _), row in by_key.items():
-        assert row["kept"] == (row["reason_code"] is None) == (row["position"] > 0)
+        assert (row["reason_code"] is None) == (row["position"] > 0)
         if row["reason_code"] == "merged":
             assert row["place"] in by_key[request, row["merged_into"]]["members"]
         assert row["place"] in row["members"]
     for request in ("r1", "r2"):
-        places = [row["position"] for row in packs if row["request_id"] == request and row["kept"]]
+        places = [row["position"] for row in packs if row["request_id"] == request and row["position"]]
         assert places == list(range(1, len(places) + 1))

@@ -89,7 +89,7 @@ def decision_columns(
     # The first step that holds decides, see `_STEPS`; the last one, for rows that pass every step, always holds.
     steps = [
         ~truth(verdicts["admitted"]), (place < 0) & present(candidates["replaced_by"]), place < 0, rank < 0, pack < 0,
-        ~np.append(truth(packs["kept"]), False)[lead], item < 0, ~cited, (lead != pack) & ~shown[place], lead != pack,
+        np.append(integers(packs["position"]), 0)[lead] == 0, item < 0, ~cited, (lead != pack) & ~shown[place], lead != pack,
         np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     # Candidates share a few dozen outcomes: each is computed once, and used for all its rows.

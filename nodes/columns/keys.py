@@ -110,13 +110,6 @@ def _changes(columns: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
     return change
 
 
-def last_of_runs(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Positions where an element differs from the next one in any column."""
-    change = _changes(columns)
-    change[:-1], change[-1:] = change[1:], True
-    return change.nonzero()[0]
-
-
 def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rank from 0 of each element inside its run of equal owners; equal owners must be adjacent."""
     starts = first_of_runs(owner)
@@ -253,14 +246,6 @@ def constants(values: tuple[str | None, ...], type_: pa.DataType | None = None) 
 def literal(text: str) -> pa.Scalar:
     """A literal text as a `large_string` scalar, for joins with columns; cached."""
     return pa.scalar(text, pa.large_string())
-
-
-def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str | None, rows: int) -> pa.Array:
-    """For each row the word of the first rule that holds, else `otherwise` or null."""
-    place = np.full(rows, len(rules))
-    for number in range(len(rules) - 1, -1, -1):
-        place[rules[number][0]] = number
-    return constants((*(word for _, word in rules), otherwise)).take(pa.array(place))
 
 
 def listed(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:

@@ -20,7 +20,6 @@ PACKS = table(
     evidence_id=string("the row that leads the item"),
     place=_PLACE,
     position=int32("order of the item, from 1; 0 = dropped"),
-    kept=boolean("goes on to trimming"),
     reason_code=string("why it was dropped; null = kept", nullable=True),
     merged_into=string("evidence_id of the item that swallowed it", nullable=True),
     members=int64s("places in the pool of its rows, in document order, the lead included", digest=False, stored=False),

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, gathered_columns, last_of_runs, rows_of_runs
+from ..columns.keys import distinct_numbers, first_of_runs, gathered_columns, rows_of_runs
 from ..columns.ragged import expand_ranges
 from ..frames import OPEN_END, OPEN_START, micros
 from ..vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
@@ -343,10 +343,10 @@ def time_stops(
         stop[mask] = NUMBER[gate]
     ended = replaced | gone
     grade = np.where(stop == _PASSED, np.where(ended, 3, 4), np.where(recorded > as_of, 0, np.where(ended, 1, 2)))
-    best = np.lexsort((np.where(grade > 0, recorded, -recorded), grade, candidate))
-    last = best[last_of_runs(candidate[best])]
+    best = np.lexsort((np.where(grade > 0, recorded, -recorded), grade, candidate))[::-1]
+    first = best[first_of_runs(candidate[best])]
     result = np.full(len(row), NUMBER["recorded"], dtype=np.int64)
-    result[candidate[last]] = np.where(stop[last] == _PASSED, 0, stop[last])
+    result[candidate[first]] = np.where(stop[first] == _PASSED, 0, stop[first])
     over = np.zeros(len(row), dtype=bool)
-    over[candidate[last]] = ended[last]
+    over[candidate[first]] = ended[first]
     return result, over

@@ -323,7 +323,7 @@ def rerank(candidates: Sequence[Candidate], overlay: Overlay = None, task_text: 
     tail = _Tail(candidates, overlay, task_text)
     made = tail.run("packs", "ranked")
     ranked = {row["evidence_id"]: row for row in made["ranked"].to_pylist()}
-    kept = made["packs"].filter(made["packs"]["kept"])["evidence_id"].to_pylist()
+    kept = made["packs"].filter(pc.greater(made["packs"]["position"], 0))["evidence_id"].to_pylist()
     terms = [name for name in TABLES["rerank_weights"].columns if name != "request_id"]
     return [
         tail.named[id_] | {"final": ranked[id_]["final"], "scores": {name: ranked[id_][name] for name in terms}}

@@ -24,7 +24,7 @@ from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-FORMAT = "scoped-retrieval/run/32"
+FORMAT = "scoped-retrieval/run/33"
 """The format of runs; no other is read. Its number is raised with every change of a stored column or of a line."""
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
