@@ -152,8 +152,9 @@ def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     asked = (given.get(name) for name in ("sessionKey", "namespace", "budget"))
     found, snapshot_id = at.recall_xray(given["query"], *asked)
     form = given.get("format", "json")
-    as_text = form != "json" and snapshot_id is not None
-    return found, [rendered(at.settings, snapshot_id, form).text] if as_text else []
+    if form == "json" or snapshot_id is None:
+        return found, []
+    return found, [rendered(at.settings, snapshot_id, form).text]
 
 
 def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
