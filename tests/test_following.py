@@ -290,6 +290,18 @@ def test_edits_of_a_history_that_the_question_is_not_asked_in_are_told_of(shop: 
         assert (f"--workspace {shop}" in notes, "standing up" in block) == (told, not told)
 
 
+def test_a_run_says_that_it_reads_no_files_that_changed(shop: Path, capsys: Capture):
+    shown(capsys)
+    (shop.parent / "requests.jsonl").write_text(
+        '{"question": "how does the zebra sleep", "purpose": "explain-code", "project": "shop"}\n'
+    )
+    batch = ["run", str(shop.parent / "requests.jsonl")]
+    assert "changed" not in run(*batch, capsys=capsys)[2]
+    (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    code, _, notes = run(*batch, capsys=capsys)
+    assert code == 0 and "shop: files changed since they were read" in notes
+
+
 def test_an_adopted_copy_says_that_it_follows_no_folder_until_one_is_read(shop: Path, monkeypatch, capsys: Capture):
     shown(capsys)
     shutil.copytree(shop, copy := shop.parent / "copy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +36,7 @@ def run(
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
     from ..asking.opening import engine_of, open_retriever
+    from ..indexing.following import followed
     from ..line.lanes import advised
     from ..progress import quiet
     from ..requests.files import read_requests
@@ -47,6 +48,10 @@ def run(
         got, hint = "both" if resume else "none", "a resumed run already has its requests"
         raise InputError.described("a file of requests or --resume", got, "REQUESTS", hint=hint)
     rows = read_requests(requests) if requests is not None else None
+    with suppress(InputError):  # a folder that cannot be listed changes nothing about a batch
+        for each in followed(settings) if rows is not None else ():
+            if not each["current"]:
+                note(f"{each['project']}: files changed since they were read, and a run reads none; `index` does")
     before, summary = _unfinished(settings), None
     try:
         trees = trees_around(Path.cwd())
