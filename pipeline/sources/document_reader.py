@@ -31,13 +31,14 @@ import pyarrow.compute as pc
 import xxhash
 from numpy.typing import NDArray
 
+from ...nodes.tables import IMPORT_ROWS
 from ..corpus.manifest import CACHE
 from ..redaction.masking import redact_columns
 from ..storage.durable import make_folders, write_atomic
 from ..storage.places import Place
 from .chunking import read_document
 from .file_kinds import file_kind
-from .files import FILE_ROWS, columns_of, is_generated, limit, readable, table_of
+from .files import columns_of, is_generated, limit, readable, table_of
 from .headers import metadata_of
 from .report import SourceReport
 
@@ -52,11 +53,7 @@ _OF_HEADERS = ("title", "level", "document_type", "tags")
 
 PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
 """The columns of the place of a chunk. `occurrence` is 0 for the first chunk of a document with a section and text, then 1, 2, ..."""
-_OF_PLACES = (
-    *PLACED, "path", "version", "recorded_time", "superseded_at", "deleted_at", "source_id", "owner_project",
-    "workspace_root", "branch",
-)  # fmt: skip
-_PLACE = pa.struct([("chunk", pa.int32()), *((name, FILE_ROWS.field(name).type) for name in PLACED)])
+_PLACE = pa.struct([("chunk", pa.int32()), *((name, IMPORT_ROWS.columns[name].type) for name in PLACED)])
 _DOCUMENTS = pa.schema(
     [
         pa.field("key", pa.binary(16), False),
@@ -67,9 +64,12 @@ _DOCUMENTS = pa.schema(
     ]
 )
 """`reason` says why a text has no chunks; `chunk` of a place is a row of the chunks of the same group."""
-_CHUNKS = pa.schema(
-    [*(field for field in FILE_ROWS if field.name not in _OF_PLACES), pa.field("same", pa.uint64(), False)]
-)
+_COLUMNS = (
+    "origin_class", "evidence_kind", "document_type", "content_type", "entity", "level", "title", "section", "event_time",
+    "tags", "zone", "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing", "language",
+    "symbols", "calls", "links", "generated", "statements", "text",
+)  # fmt: skip
+_CHUNKS = pa.schema([*map(IMPORT_ROWS.schema.field, _COLUMNS), pa.field("same", pa.uint64(), False)])
 """Each distinct chunk once; `event_time` is that of the document's header. `same` is a hash of section and text."""
 
 
@@ -195,16 +195,14 @@ class DocumentReader:
         return Places(np.concatenate(document)[order], np.concatenate(group)[order], at, np.concatenate(same)[order])
 
     def table(self, chunks: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-        """A table of `FILE_ROWS` from chunks and the columns that differ from theirs: arrays, or one value."""
-        given: dict[str, Any] = dict(zip(chunks.column_names, chunks.columns, strict=True)) | dict(columns)
-        arrays = []
-        for column in FILE_ROWS:
-            found: Any = given.get(column.name)
+        """Import rows from chunks and further columns: arrays, or one value."""
+        rows = dict(zip(_COLUMNS, chunks.columns, strict=False))
+        for name, found in columns.items():
+            type_ = IMPORT_ROWS.columns[name].type
             if not isinstance(found, pa.Array | pa.ChunkedArray):
-                value = found.cast(column.type) if isinstance(found, pa.Scalar) else pa.scalar(found, column.type)
-                found = pa.repeat(value, chunks.num_rows)
-            arrays.append(found.cast(column.type))
-        return pa.Table.from_arrays(arrays, schema=FILE_ROWS)
+                found = pa.repeat(pa.scalar(found, type_), chunks.num_rows)
+            rows[name] = found.cast(type_)
+        return pa.table(rows)
 
     def chunks(self, places: Places, rows: NDArray[np.integer] | slice = slice(None)) -> pa.Table:
         """The chunks at some of the places, in this order."""

@@ -22,7 +22,6 @@ from zipfile import ZipFile
 
 import pyarrow as pa
 
-from ...nodes.tables import IMPORT_ROWS
 from .file_kinds import FileKind
 from .parts import FORMATS, PAGE_BREAK
 
@@ -142,15 +141,6 @@ def is_generated(kind: FileKind, data: bytes) -> bool:
     return len(data) > _MINIFIED_MEAN * len(lines) and max(map(len, lines)) > _MINIFIED_LINE
 
 
-_COLUMNS = (
-    "source_id", "origin_class", "evidence_kind", "document_type", "content_type", "entity", "level", "title", "path",
-    "section", "event_time", "tags",
-    "owner_project", "workspace_root", "branch", "zone", "declared_visibility", "authority", "lifecycle",
-    "declared_safety", "declared_standing", "language", "symbols", "calls", "links", "generated", "statements", "text", "occurrence",
-    "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
-)  # fmt: skip
-FILE_ROWS = pa.schema([IMPORT_ROWS.schema.field(name) for name in _COLUMNS])
-"""The columns of files: `source_id`, `owner_project`, `branch` and `workspace_root` are the same for a source."""
 _OF_EVERY_FILE = {
     "zone": "internal",
     "declared_visibility": "model-visible",

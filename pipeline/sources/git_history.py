@@ -37,8 +37,9 @@ from ..corpus.incoming import PLACEMENT_LIST, placement_lists
 from ..progress import Say, StepReporter, counted, quiet
 from .document_reader import DocumentReader, Text
 from .file_kinds import FileKind, file_kind
-from .files import FILE_ROWS, columns_of, limit, table_of
+from .files import columns_of, limit
 from .git_commands import ABSENT, Blobs, Change, Commit, Git
+from .record_rows import record_table
 from .report import SourceReport
 from .selection import Selection
 from .work_tree import read_file, rows_of_files
@@ -65,7 +66,7 @@ def read_git_history(
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
 
-    Tables have the columns of `FILE_ROWS`: `source_id` is `git:<name>` (the folder's name by default), `branch`
+    `source_id` is `git:<name>` (the folder's name by default), `branch`
     the branch read, null if none is checked out. Skipped and counted in `report.skipped`, per version: symbolic links,
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory grows with the list of changes and the text of one path, not with the text of the history.
@@ -103,7 +104,7 @@ def read_changes(
     report: SourceReport,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
-    """Tables of `FILE_ROWS` with `placements`, by path; all rows of a path are in one table.
+    """Tables with `placements`, by path; all rows of a path are in one table.
 
     The texts of the next batch are cut while the caller works on the rows of this one.
 
@@ -297,7 +298,7 @@ def read_uncommitted(
         notes.append(columns_of(file_kind(path)) | constant | note | times)
     report.read += len(notes)
     if notes:
-        yield table_of(notes, FILE_ROWS)
+        yield record_table(notes)
 
 
 def _changed(

@@ -48,7 +48,7 @@ def read_work_tree(
 
     Files in `leave_out` (resolved) belong to another source.
 
-    Tables have the columns of `FILE_ROWS`: `source_id` is `workspace:<name>` (the folder's name by default),
+    `source_id` is `workspace:<name>` (the folder's name by default),
     `recorded_time` is `now`. Skipped and counted in `report.skipped`: symbolic links, nested repositories, names of
     binary formats, binary, non-UTF-8, blank and empty files, pipes, sockets and devices, files over the size limit or
     not readable, paths that are not UTF-8. The source of a folder is added to `report.complete_sources`.
@@ -124,7 +124,7 @@ def _rows(
         "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
         "version": pa.array(versions, pa.string()).take(of),
         "event_time": pc.coalesce(chunks["event_time"], modified.cast(instant).take(of)),
-        "recorded_time": pa.scalar(recorded, pa.int64()).cast(instant),
+        "recorded_time": recorded,
     }
     yield reader.table(chunks, {**constant, **columns})
 

@@ -12,10 +12,7 @@ from scoped_retrieval.pipeline.corpus.incoming import PLACEMENT_LIST
 
 def flat(tables: Iterable[pa.Table]) -> pa.Table:
     """The rows of these tables, by path, then by when their placements ended."""
-    found = [_flat(table) for table in tables]
-    if not found:
-        return IMPORT_ROWS.empty()
-    rows = pa.concat_tables(found)
+    rows = pa.concat_tables([IMPORT_ROWS.empty(), *map(_flat, tables)], promote_options="default")
     ended = pc.coalesce(rows["superseded_at"], rows["deleted_at"])
     order = rows.append_column("ended", ended).append_column("at", pa.array(range(rows.num_rows)))
     keys = [(name, "ascending") for name in ("path", "ended", "recorded_time", "line_start", "at")]
