@@ -196,7 +196,7 @@ class DocumentReader:
 
     def table(self, chunks: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """Import rows from chunks and further columns: arrays, or one value."""
-        rows = dict(zip(_COLUMNS, chunks.columns, strict=False))
+        rows: dict[str, Any] = dict(zip(_COLUMNS, chunks.columns, strict=False))
         for name, found in columns.items():
             type_ = IMPORT_ROWS.columns[name].type
             if not isinstance(found, pa.Array | pa.ChunkedArray):
