@@ -279,7 +279,7 @@ def _rewritten(path: str | Place, change: Callable[[dict[str, Any], GrantsFile |
     """
     path = place_of(path).resolve()
     make_folders(path.parent)
-    with held(path.with_name(f".{path.name}.lock"), -1, f"Expected no other writer, got a held lock - at {path}"):
+    with held(path.with_name(f".{path.name}.lock")):
         data = read_whole(path) if exists(path) else b""
         standing = _read(data, path) if data else None
         content = parse(data, str(path)) or {}

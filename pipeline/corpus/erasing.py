@@ -141,8 +141,7 @@ def erased(found: Stored, now: datetime, reason: str) -> Generation:
     packs = found.packs_with(ids)
     for name in packs:
         base.packs[name].expect_whole()
-    with suppress(FileNotFoundError):
-        remove_tree(base.path / CACHE)
+    remove_tree(base.path / CACHE)
     erasure, chosen = None, set(found.chosen["evidence_id"].to_pylist())
     if found.histories or chosen:
         receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen))
@@ -190,8 +189,7 @@ def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
         manifest.unlink(missing_ok=True)
     sync_path(path / "generations")
     for folder in packs:
-        with suppress(FileNotFoundError):
-            remove_tree(folder)
+        remove_tree(folder)
     for folder in (path, path / "generations", path / "packs"):
         remove_leftovers(folder)
         sync_path(folder)

@@ -91,7 +91,7 @@ def remember(settings: Settings, request: IndexRequest, before: Seen, report: In
     seen = replace(before, head=head_of(settings), uncommitted=bool(report.rows.get("uncommitted")))
     with suppress(OSError):
         make_folders(file.parent)
-        with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
+        with held(file.with_suffix(".lock")):
             kept = [each for each in _kept(file) if each[0] != settings["project"] or not _replaced(each[1], made)]
             write_atomic(file, _followed().dump_json([*kept, (settings["project"], made, seen)]))
 

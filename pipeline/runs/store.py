@@ -112,8 +112,7 @@ class Runs(RunFolder):
             if name not in kept:
                 (self.path / LIVE / name).unlink(missing_ok=True)
         for run_id in folders.keys() - runs.keys():
-            with suppress(FileNotFoundError):
-                remove_tree(self.path / run_id)
+            remove_tree(self.path / run_id)
 
     def resume(self, run_id: str) -> StagedRun:
         """An unfinished run, to finish it.
@@ -135,8 +134,7 @@ class Runs(RunFolder):
         self.resume(run_id)
         if self.log.commit("discard", {"run_id": run_id}, lambda: is_unfinished(self.log.of(run_id))) is None:
             self.resume(run_id)
-        with suppress(FileNotFoundError):
-            remove_tree(self.path / run_id)
+        remove_tree(self.path / run_id)
 
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were begun and not finished, oldest first."""
@@ -287,8 +285,7 @@ class StagedRun:
         if pending := self.pending():
             raise StoreError(f"Expected every shard, got {len(pending)} still to run - at {self.run_id}")
         self.store.log.commit("run", {"run_id": self.run_id}, lambda: is_unfinished(self._lines))
-        with suppress(FileNotFoundError):
-            remove_tree(self.folder / STAGE)
+        remove_tree(self.folder / STAGE)
         return Run(self.store, self.run_id)
 
 

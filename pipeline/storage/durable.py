@@ -174,11 +174,9 @@ def sync_path(path: Place) -> None:
 
 
 def remove_tree(path: Place) -> None:
-    """Remove a folder and everything in it."""
-    if isinstance(path, ObjectPlace):
-        path.remove_below()
-    else:
-        shutil.rmtree(path)
+    """Remove a folder, if there is one, and everything in it."""
+    with suppress(FileNotFoundError):
+        path.remove_below() if isinstance(path, ObjectPlace) else shutil.rmtree(path)
 
 
 def copy_tree(path: Place, folder: Path) -> None:
@@ -196,10 +194,7 @@ def remove_leftovers(parent: Place) -> None:
     if isinstance(parent, ObjectPlace):
         return
     for path in parent.glob(f"{TEMPORARY}*"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def _up(folder: Path, root: Path) -> list[Path]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
-from ...nodes.errors import BusyError, ScopedRetrievalError, StoreError
+from ...nodes.errors import ScopedRetrievalError, StoreError
 from .places import ObjectPlace, Place
 
 
@@ -113,23 +113,6 @@ def system_errors(path: Place, hint: str = "") -> Iterator[None]:
         raise StoreError(f"{error.strerror}: {path}", hint=hint) from error
 
 
-@contextmanager
-def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[None]:
-    """Hold the lock at a place; wait at most `timeout` seconds for it, indefinitely if negative. On an object store,
-    nothing is held.
-
-    Raises:
-        BusyError: another process holds it for longer; `busy` and `hint` are its message.
-    """
-    if isinstance(place, ObjectPlace):
-        yield
-        return
-    lock = FileLock(place, timeout=timeout, mode=file_mode_in(place.parent))
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise BusyError(busy, hint=hint) from error
-    try:
-        yield
-    finally:
-        lock.release()
+def held(place: Place) -> AbstractContextManager[object]:
+    """The lock at a place, to be held by `with`, which waits for it; on an object store, nothing is held."""
+    return nullcontext() if isinstance(place, ObjectPlace) else FileLock(place, mode=file_mode_in(place.parent))
