@@ -160,38 +160,31 @@ def ingest(value: Mapping[str, Any], store: CorpusStore, file: str = "corpus") -
 
     A malformed record is one error; the others are inserted.
     """
-    documents, chunks = value.get("documents", []), []
-    done: dict[str, Any] = {"documents_ingested": 0, "chunks_ingested": 0, "errors": []}
-    for number, record in enumerate(documents):
-        own = dict(record) if isinstance(record, Mapping) else {}
-        inside = own.pop("chunks", [])
-        owner = own.get("document_id", own.get("documentId"))
-        chunks += [
-            ({"document_id": owner} | {("document_id" if k == "documentId" else k): v for k, v in one.items()},
-             f"documents[{number}].chunks[{n}]")
-            for n, one in enumerate(inside)
-        ]  # fmt: skip
-        done["documents_ingested"] += _added(store, StoredDocument, own, f"{file}: documents[{number}]", done["errors"])
-    chunks += [(one, f"chunks[{n}]") for n, one in enumerate(value.get("chunks", []))]
-    for record, at in chunks:
-        done["chunks_ingested"] += _added(store, StoredChunk, record, f"{file}: {at}", done["errors"])
-    return done
+    documents, chunks, errors = list[tuple[Any, str]](), list[tuple[Any, str]](), list[str]()
+    for number, record in enumerate(value.get("documents", [])):
+        own, at = _snake_keys(record) if isinstance(record, Mapping) else {}, f"{file}: documents[{number}]"
+        inside, owner = own.pop("chunks", []), {"document_id": own.get("document_id")}
+        documents.append((own, at))
+        chunks += [(owner | _snake_keys(one), f"{at}.chunks[{n}]") for n, one in enumerate(inside)]
+    chunks += [(one, f"{file}: chunks[{n}]") for n, one in enumerate(value.get("chunks", []))]
+    return {
+        "documents_ingested": sum(_added(store.add_document, StoredDocument, *each, errors) for each in documents),
+        "chunks_ingested": sum(_added(store.add_chunk, StoredChunk, *each, errors) for each in chunks),
+        "errors": errors,
+    }
 
 
-def _added(
-    store: CorpusStore, model: type[ModelDocument], record: Mapping[str, Any], at: str, errors: list[str]
-) -> int:
+def _added(add: Callable[[Any], None], model: type[ModelDocument], record: Any, at: str, errors: list[str]) -> bool:
+    """Whether a record is valid and was added; otherwise the reasons are among the errors."""
     found, wrong = checked(model, record, at)
     errors += wrong
     try:
-        if isinstance(found, StoredDocument):
-            store.add_document(found)
-        elif isinstance(found, StoredChunk):
-            store.add_chunk(found)
+        if found is not None:
+            add(found)
     except InputError as error:
         errors.append(error.moved(at).message)
-        return 0
-    return int(found is not None)
+        return False
+    return found is not None
 
 
 LANES = ("lexical", "semantic", "exact", "expansion")
