@@ -30,8 +30,8 @@ def small():
 
 
 @pytest.mark.golden
-def test_the_overview_and_every_node_read_as_recorded():
-    shown = (drawn(small(), "dot", every=one, rows={"a": 3}, seconds={"b": 0.25}).decode() for one in (False, True))
+def test_the_overview_and_one_step_read_as_recorded():
+    shown = (drawn(small(), "dot", of, rows={"a": 3}, seconds={"b": 0.25}).decode() for of in ("steps", "second"))
     expect_golden(GOLDEN / "overview.dot", "".join(shown))
 
 

@@ -99,7 +99,9 @@ def lineage(
         str | None,
         typer.Argument(metavar="RUN", help="A run or snapshot, to add rows and times; default: the installed version."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Draw every node, not the steps alone.")] = False,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="WHAT", help="steps, all (every node), or one step; default: steps.")
+    ] = None,
     format_: Annotated[
         str | None,
         typer.Option("--format", help="json, dot, svg or png; default: by --out, else json."),
@@ -117,9 +119,9 @@ def lineage(
     if run:
         settings = settings_of("runs")
         opened, rows, seconds = measured(settings, run)
-        data = drawn(opened.lineage, format_, every=every, rows=rows, seconds=seconds)
+        data = drawn(opened.lineage, format_, of, rows=rows, seconds=seconds)
     else:
-        data = drawn(current_lineage(), format_, every=every)
+        data = drawn(current_lineage(), format_, of)
     if out:
         write_file(out, data)
     else:

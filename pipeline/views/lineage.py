@@ -17,6 +17,7 @@ from graphlib import TopologicalSorter
 from html import escape
 from typing import Any, get_args
 
+from ...nodes.errors import InputError
 from ...nodes.schema import Table
 from ..extras import package
 from ..progress import counted
@@ -122,6 +123,7 @@ def _first_line(doc: str | None) -> str:
 
 
 FORMATS = ("json", "dot", "svg", "png")
+ALL, STEPS = "all", "steps"
 _NAMED = 3
 """Names on an arrow, and in a line of a box; others are counted."""
 _HEAD = """\
@@ -134,8 +136,8 @@ digraph lineage {
 def drawn(
     lineage: Mapping[str, Any],
     format_: str,
+    of: str | None = None,
     *,
-    every: bool = False,
     rows: Mapping[str, int] | None = None,
     seconds: Mapping[str, float] | None = None,
 ) -> bytes:
@@ -143,22 +145,24 @@ def drawn(
 
     Args:
         format_: one of `FORMATS`; JSON has every node.
-        every: draw every node by step, not the steps alone.
+        of: `steps`, `all` for every node in one picture, or the name of a step. DOT has all by default, a picture the steps.
+            Ignored for JSON.
 
     Raises:
-        ModelError: the extra `viz` that the picture needs is not installed.
+        InputError: there is no such step, or the extra `viz` that the picture needs is not installed.
     """
+    names = (STEPS, ALL, *steps_of(lineage))
+    if of not in (None, *names):
+        raise InputError.one_of(names, of, "--of")
     if format_ == "json":
         found = {**lineage, **({"rows": dict(rows)} if rows else {}), **({"seconds": dict(seconds)} if seconds else {})}
         return (to_json(found, sort_keys=True) + "\n").encode()
-    dot = to_dot(lineage, every, rows or {}, seconds or {})
-    if format_ == "dot":
-        return dot.encode()
-    return package("pygraphviz", "viz").AGraph(string=dot).draw(format=format_, prog="dot")
+    dot = to_dot(lineage, of or (ALL if format_ == "dot" else STEPS), rows or {}, seconds or {})
+    return dot.encode() if format_ == "dot" else picture(dot, format_)
 
 
-def to_dot(lineage: Mapping[str, Any], every: bool, rows: Mapping[str, int], seconds: Mapping[str, float]) -> str:
-    """The steps, or all nodes by step, as DOT.
+def to_dot(lineage: Mapping[str, Any], of: str, rows: Mapping[str, int], seconds: Mapping[str, float]) -> str:
+    """The steps, all nodes by step, or the nodes of one step and what they read of others, as DOT.
 
     Arrows of steps name the tables that are passed. An arrow that a longer path implies is left out.
     """
@@ -180,17 +184,20 @@ def to_dot(lineage: Mapping[str, Any], every: bool, rows: Mapping[str, int], sec
         figures = known([name])
         return _box(name, name, [", ".join(figures)] * bool(figures) + lines, more=f', tooltip="{tooltip}"')
 
-    if not every:
+    if of == STEPS:
         lines = [_HEAD, "  rankdir=TB;"]
         for step, names in steps.items():
             lines.append(_box(step, _title(step), [", ".join([counted(len(names), "node"), *known(names)])]))
         return "\n".join([*lines, *_passed(between, homes, list(steps)), "}", ""])
-    lines = [_HEAD, "  rankdir=LR;"]
-    for step, names in steps.items():
+    lines, shown = [_HEAD, "  rankdir=LR;"], [step for step in steps if of in (ALL, step)]
+    for step in shown:
         lines += [f'  subgraph "cluster_{step}" {{', f'    label="{_title(step)}"; color="#cccccc"; style=rounded;']
-        lines += [f"  {box(name)}" for name in names]
+        lines += [f"  {box(name)}" for name in steps[step]]
         lines.append("  }")
-    lines += [_arrow(source, target) for source, target in _unimplied(between, homes)]
+    edges = [(source, target) for source, target in between if homes[target] in shown]
+    others = sorted({source for source, _ in edges if homes[source] not in shown})
+    lines += [_box(name, name, [_title(homes[name])], more=', style="rounded,dashed"') for name in others]
+    lines += [_arrow(source, target) for source, target in _unimplied(edges, homes)]
     return "\n".join([*lines, "}", ""])
 
 
@@ -224,3 +231,12 @@ def _arrow(source: str, target: str, names: Sequence[str] = (), *, back: bool = 
     style = ", style=dashed, constraint=false" if back else ""
     label = "\\n".join(few)
     return f'  "{source}" -> "{target}"' + (f' [label="{label}"{style}];' if names else ";")
+
+
+def picture(dot: str, format_: str = "svg") -> bytes:
+    """The DOT text drawn as SVG or PNG.
+
+    Raises:
+        ModelError: the extra `viz` is not installed.
+    """
+    return package("pygraphviz", "viz").AGraph(string=dot).draw(format=format_, prog="dot")
