@@ -47,8 +47,9 @@ SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
 """The time as of which the sample is indexed: between the failing run and the questions."""
 SHOP, BILLING = "shop", "billing"
 ASKS = "ana"
-RECORDS = {
+SOURCES = {
     SHOP: (
+        ASKS,
         ("sessions", "sessions.jsonl"),
         ("memory", "memory.jsonl"),
         ("artifacts", "artifacts"),
@@ -59,11 +60,9 @@ RECORDS = {
         ("evidence", "rules.jsonl"),
         ("evidence", "records.jsonl"),
     ),
-    BILLING: (("evidence", "rules.jsonl"),),
+    BILLING: ("bo", ("evidence", "rules.jsonl")),
 }
-"""What a project has besides its work tree."""
-ASKERS = {SHOP: ASKS, BILLING: "bo"}
-"""Who indexes each project."""
+"""Who indexes a project, and what it has besides its work tree."""
 OPENED_UP = "1-fix-test"
 ASKED, REFUSED = "4-rule-today", "6-twin"
 """The same question in a project that ana may query and in one that she may not."""
@@ -142,16 +141,15 @@ def run_demo(
     started = time.perf_counter()
     folder = _fresh(folder)
     sample = Path(str(resources.files(f"{__name__.rpartition('.pipeline')[0]}.data"))) / "demo"
-    for project, records in RECORDS.items():
+    for project, (asker, *records) in SOURCES.items():
         of = sample / project
         read = tuple((kind, of / name) for kind, name in records)
         request = IndexRequest(paths=(of / "work_tree",), source=project, read=read, semantic=semantic)
-        settings = _settings(folder, ASKERS[project], project)
-        report = index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)
+        report = index_into(_settings(folder, asker, project), request, now=SAMPLE_TIME, progress=progress, grant=False)
         say(f"indexed {project}: {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
     settings, user = _settings(folder, ASKS), load_settings().principal
     grants = yaml.safe_load((sample / "grants.yaml").read_text(encoding="utf-8"))
-    grants["principals"].setdefault(user, {"projects": [*RECORDS], "audit": True})
+    grants["principals"].setdefault(user, {"projects": [*SOURCES], "audit": True})
     settings.grants_path.write_text(yaml.safe_dump(grants), encoding="utf-8")
     with open_retriever(settings) as retriever:
         summary = retriever.run(read_requests(sample / "requests.jsonl"), progress=progress)

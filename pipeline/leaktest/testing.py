@@ -252,22 +252,13 @@ class _Batch:
         """The strings forbidden on every surface, with case, and role and reason."""
         self.shown: set[str] = set()
         """Cases with a cited hook."""
-        self.leaks: list[tuple[str, Leak]] = []
-        """With the case of each."""
+        self.leaks: list[Leak] = []
 
     def add(self, one: _Ready, other: tuple[str, str], number: int, canaries: int | None) -> None:
         """Add a tenant, with at most so many canaries: successive numbers get different ones, so together they cover all."""
         bench, tenant = self.bench, one.tenant
-        ground = Ground(
-            one.seen,
-            folder_of(one.seen),
-            tenant.principal,
-            tenant.project,
-            tenant.zone,
-            *other,
-            one.sources,
-            bench.as_of,
-        )
+        who = (tenant.principal, tenant.project, tenant.zone)
+        ground = Ground(one.seen, folder_of(one.seen), *who, *other, one.sources, bench.as_of)
         name = f"{number:05d}-{self.angle}"
         case = case_of(name, self.angle, tenant, ground, one.probes, bench.plugins.order.gates)
         pairs = pairs_of(case)
@@ -299,7 +290,8 @@ class _Batch:
         report.batches += 1
         report.probes += sum(_first(request_id) in self.shown for request_id in self.requests)
         report.comparisons += sum(_first(request_id) in self.shown for request_id, _ in after)
-        report.leaks += [leak for name, leak in self.leaks if name in self.shown]
+        names = {(tenant.principal, tenant.project) for tenant in tested}
+        report.leaks += [leak for leak in self.leaks if (leak.principal, leak.project) in names]
         return tested
 
     def _digests(self, folder: Path, state: str) -> dict[tuple[str, str], bytes]:
@@ -380,10 +372,8 @@ class _Batch:
         return found
 
     def _leak(self, state: str, request_id: str, surface: str, kind: str, detail: str) -> None:
-        name, _, probe = request_id.partition("/")
-        tenant = self._tenant(name)
-        leak = Leak(tenant.principal, tenant.project, self.angle, state, probe, surface, kind, detail)
-        self.leaks.append((name, leak))
+        tenant, probe = self._tenant(request_id), request_id.partition("/")[2]
+        self.leaks.append(Leak(tenant.principal, tenant.project, self.angle, state, probe, surface, kind, detail))
 
     def _tenant(self, request_id: str) -> Tenant:
         return self.planted[_first(request_id)].case.tenant
