@@ -1,4 +1,4 @@
-"""Tables as a run stores them, and back.
+"""Tables as a run stores them, and back; and whether those of some snapshots fit together.
 
 Free text is in no table: a column that holds it is stored under its own name as SHA-256 hex digits (type string,
 or a list of them), and the texts go to `texts/` once each, with the query vector where one was computed. Erasing a text

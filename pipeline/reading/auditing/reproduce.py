@@ -21,7 +21,7 @@ from ....nodes.schema import Table
 from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...line.driver import Line
-from ...line.provenance import package_versions
+from ...line.provenance import package_versions, parts_of
 from ...runs.parts import VIEWS, stored_tables
 from ..access import opened
 from ..snapshots import Readable
@@ -144,10 +144,7 @@ def _compared(seen: Readable, recorded: Recorded, line: Line) -> TableDifference
 
 def changed_since(run: Any, line: Line) -> dict[str, tuple[str | None, str | None]]:
     """The parts of the provenance, and versions of packages, that changed."""
-    then, now = (
-        dict(zip(table["part"].to_pylist(), table["value"].to_pylist(), strict=True))
-        for table in (run.provenance, line.provenance)
-    )
+    then, now = parts_of(run.provenance), parts_of(line.provenance)
     parts = {part: (then.get(part), now.get(part)) for part in sorted(then | now) if then.get(part) != now.get(part)}
     installed, before = package_versions(), run.settings.get("packages") or {}
     for package in sorted(before):

@@ -25,7 +25,7 @@ from ...encoders.encoder import encoder_of
 from ...engines.shards import with_counters
 from ...line.driver import Line, ordered_lanes, run_line
 from ...line.lanes import MODEL_FAULTS, lanes_off
-from ...line.provenance import provenance
+from ...line.provenance import parts_of, provenance
 from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
 from ...requests.fields import is_weight, own_weights, weights_of, weights_text
@@ -116,7 +116,7 @@ def line_of(
     bm25 = re.fullmatch(r"k1=(?P<k1>\S+) b=(?P<b>\S+)", recorded.get("bm25") or "")
     if bm25 is None:
         raise StoreError("Expected BM25 settings in the manifest, got none", at=run.run_id)
-    parts = dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True))
+    parts = parts_of(run.provenance)
     # A run without an encoder or cross-encoder is executed again without one.
     encoded = parts.get("encoder") != "none"
     encoder = encoder_of(corpus.encoder_profile, settings.encoder_choice) if encoded else None
