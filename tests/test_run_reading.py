@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.audit.records import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
-from scoped_retrieval.pipeline.runs import Run, Runs, replay
+from scoped_retrieval.pipeline.runs import Run, Runs, replay, verify
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
 from small_corpus import Story, row
 from written_runs import file_of, log_again
@@ -101,6 +101,8 @@ def test_a_block_that_is_not_the_one_that_was_hashed_is_not_shown_whatever_its_r
     forge(session, "snapshots", "snapshot_digest", digest)
     with pytest.raises(VerificationError, match=r"^Expected the block that was hashed, got another - at retr-snap-"):
         replay(session.store, first)
+    told = {problem.detail for problem in verify(session.store, session.run_id).problems}
+    assert "Expected the block that was hashed, got another" in told
 
 
 def test_a_question_that_was_changed_is_not_listed(session: Run):
