@@ -444,5 +444,7 @@ def _forms(
         ),
         (cited, "reference"),
     )
-    masks, words = zip(*rules, strict=True)
-    return pa.array(np.select(masks, words, "full"), pa.string())
+    words, place = (*(word for _, word in rules), "full"), np.full(len(owner), len(rules))
+    for number in reversed(range(len(rules))):
+        place[rules[number][0]] = number
+    return constants(words).take(pa.array(place))

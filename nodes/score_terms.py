@@ -1,7 +1,7 @@
 """The score terms of a row, each declared once with its columns, its part of a role's weights and its docs.
 
 `TERMS` is the only list; the tables of scores, weights and policies derive their columns from it.
-`task_aware_reranking.plain_terms` computes the values. A plugin term is a `ScoreTerm` with its own `value` and weight,
+`task_aware_reranking.score_terms` computes the values. A plugin term is a `ScoreTerm` with its own `value` and weight,
 see `docs/how-to/extend.md`.
 """
 

@@ -1,7 +1,7 @@
 """Task-aware reranking: similarity is not usefulness, so several kinds of scores are combined (S0.94, S0.95): of the
 row, its file and its conversation, of the role and, where one is configured, of a cross-encoder.
 
-Reads the pool, the stored rows, the anchors and the policies of purpose and role. Gives `lane_scores`, `plain_terms`,
+Reads the pool, the stored rows, the anchors and the policies of purpose and role. Gives `lane_scores`,
 `score_terms` (raw), `rerank_weights` and `ranked`. To try other weights, override
 `rerank_weights`: nothing above it re-runs.
 
@@ -133,7 +133,7 @@ def lane_scores(
     )
 
 
-def plain_terms(
+def score_terms(
     pool: Pool,
     lane_scores: LaneScores,
     file_recall: FileRecall,
@@ -144,9 +144,12 @@ def plain_terms(
     kind_policies: KindPolicies,
     role_policies: RolePolicies,
     role_rules: RoleRules,
+    rerank_weights: RerankWeights,
+    cross_encoder: CrossEncoder,
     plugins: Plugins = NO_PLUGINS,
 ) -> ScoreTerms:
-    """The raw score terms of every row of the pool but the cross-encoder's, in recall order: 0 to 1, role -1 to 1.
+    """The raw score terms of every row of the pool, in recall order: 0 to 1, role -1 to 1. A cross-encoder reads each
+    request's best rows by the other terms.
 
     `turn_context` starts at -1. `lexical` is a share of the maximum score of the request's terms inside the boundary,
     independent of the other candidates (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but for a
@@ -171,15 +174,15 @@ def plain_terms(
     best_files = file_recall.request, file_recall.row, file_recall.share
     files = file_terms(owner, rows, lexical, cosine, best_files, evidence)
     role = asked["role"]
-    question = requests["question"].take(pa.array(positions(contracts["request_id"], requests["request_id"])))
-    named = name_terms(owner, row, rows, flat(question), evidence)
+    question = gathered(requests["question"], positions(contracts["request_id"], requests["request_id"]))
+    named = name_terms(owner, row, rows, question, evidence)
     semantic = np.maximum(cosine, files.outlines)
     by_role = role_terms(role, row, evidence, age, role_policies, role_rules)
     definition = np.maximum(named.definition, anchored.quoted)
     # Authority, age and kind of a row that matches nothing do not put it ahead of one that matches.
     matching = np.any([floats(lane_scores["bm25"]), semantic, anchored.value, definition], axis=0)
     prior = matching | (np.bincount(owner, weights=matching, minlength=contracts.num_rows)[owner] == 0)
-    return SCORE_TERMS.build(
+    terms = SCORE_TERMS.build(
         {
             **_keys(pool),
             "evidence_kind": rows["evidence_kind"],
@@ -210,6 +213,24 @@ def plain_terms(
             **_of_plugins(plugins, row, contracts, owner, evidence),
         }
     )
+    if cross_encoder.model is None:
+        return terms
+    place = SCORE_TERMS.schema.get_field_index("cross_encoder")
+    at = _best_rows(ranked(terms, rerank_weights), owner, contracts)
+    texts = gathered(evidence["text"], row[at]).to_pylist()
+    score = np.zeros(len(row))
+    score[at] = cross_encoder.of(list(zip(question.take(pa.array(owner[at])).to_pylist(), texts, strict=True)))
+    return terms.set_column(place, SCORE_TERMS.schema.field(place), pa.array(quantise(np.clip(score, 0.0, 1.0))))
+
+
+def _best_rows(ranked: pa.Table, owner: Int, contracts: pa.Table) -> Int:
+    """The places in the pool of the rows that a cross-encoder reads: the best `k` of each request, the mode's `k_in`
+    (S1.27), else three times `max_items`.
+    """
+    place = integers(ranked["place"])
+    without = np.asarray(flat(contracts["mode"]).is_null())
+    most = np.where(without, _POOL_PER_ITEM * floats(contracts["max_items"]), floats(contracts["lane_k"]))
+    return np.sort(place[floats(ranked["rank"]) <= most[owner[place]]])
 
 
 def _keys(pool: pa.Table) -> dict[str, pa.ChunkedArray]:
@@ -223,36 +244,6 @@ def _of_plugins(plugins: Plugins, row: Int, contracts: pa.Table, owner: Int, evi
     asked = pa.table(gathered_columns(contracts, ASKED, owner))
     found = values_of(plugins.score_terms, evidence, pa.array(row), asked)
     return {name: quantise(values) for name, values in found.items()}
-
-
-def score_terms(
-    pool: Pool,
-    plain_terms: ScoreTerms,
-    rerank_weights: RerankWeights,
-    requests: Requests,
-    contracts: Contracts,
-    evidence: Evidence,
-    cross_encoder: CrossEncoder,
-) -> ScoreTerms:
-    """All raw score terms of every row of the pool, in recall order; a cross-encoder reads each request's best `k` rows by
-    the other terms.
-
-    `k` is the mode's `k_in` (S1.27), else three times `max_items`.
-    """
-    if cross_encoder.model is None:
-        return plain_terms
-    before = ranked(plain_terms, rerank_weights)
-    place, owner = integers(before["place"]), integers(pool["contract"])
-    without = np.asarray(flat(contracts["mode"]).is_null())
-    most = np.where(without, _POOL_PER_ITEM * floats(contracts["max_items"]), floats(contracts["lane_k"]))
-    read = np.sort(place[floats(before["rank"]) <= most[owner[place]]])
-    asked = positions(contracts["request_id"], requests["request_id"])[owner[read]]
-    questions = flat(requests["question"]).take(pa.array(asked)).to_pylist()
-    texts = gathered(evidence["text"], integers(pool["row"])[read]).to_pylist()
-    score = np.zeros(pool.num_rows)
-    score[read] = cross_encoder.of(list(zip(questions, texts, strict=True)))
-    at = SCORE_TERMS.schema.get_field_index("cross_encoder")
-    return plain_terms.set_column(at, SCORE_TERMS.schema.field(at), pa.array(quantise(np.clip(score, 0.0, 1.0))))
 
 
 def rerank_weights(

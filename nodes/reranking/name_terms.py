@@ -102,7 +102,7 @@ def _of_section(section: str) -> tuple[set[str], set[str]]:
 
 
 def _likeness(asked: frozenset[str], named: set[str], above: set[str]) -> float:
-    return (len(asked & named) + len(asked & (named | above))) / max(len(named) + len(asked), 1)
+    return (len(asked & named) + len(asked & (named | above))) / (len(named) + len(asked) or 1)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -24,15 +24,15 @@ from functools import lru_cache
 from typing import Any
 
 from ..extras import package
-from ..line.driver import ENCODING, RESCORING, build_driver
+from ..line.driver import ENCODING, build_driver
 from ..line.planned_driver import Timing
 from .retrieval import WRITING
 
 _NAME = "scoped_retrieval"
 _OWN = f"{_NAME}."
-_BESIDE = {ENCODING: "encoding", RESCORING: "cross_encoder", WRITING: "writing"}
+_BESIDE = {ENCODING: "encoding", WRITING: "writing"}
 """Timed work that belongs to no step of the line, by the name of its span."""
-_KINDS = {"task_aware_reranking": "RERANKER", "cross_encoder": "RERANKER", "encoding": "EMBEDDING"}
+_KINDS = {"task_aware_reranking": "RERANKER", "encoding": "EMBEDDING"}
 """OpenInference's kinds of spans; every other step is a CHAIN."""
 
 

@@ -58,8 +58,8 @@ _NOTHING: dict[str, dict[str, Any]] = {lane: {f"{lane}_hits": LANE_HITS.empty()}
 _NOTHING |= {"lexical": {"lexical_recall": NO_LEXICAL}, "file": {"file_recall": NO_FILES}}
 """The node of each lane, and what it gives where the lane is left out."""
 
-ENCODING, RESCORING = "query_vectors", "score_terms"
-"""The nodes that ask a model: their times are reported apart."""
+ENCODING = "query_vectors"
+"""The node that asks the encoder."""
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,8 @@ class Line:
         """Every table up to `until`, each checked against its declaration."""
         known: dict[str, Any] = {**self.tables, **overrides, **self.beside}
         for node in (
-            boundary_filtering.pool, task_aware_reranking.plain_terms, task_aware_reranking.rerank_weights,
-            task_aware_reranking.score_terms, task_aware_reranking.ranked,
+            boundary_filtering.pool, task_aware_reranking.rerank_weights, task_aware_reranking.score_terms,
+            task_aware_reranking.ranked,
             evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks,
             budget_trimming.trims, budget_trimming.trimmed, citation_binding.citations,
             citation_binding.item_details, context_projection.blocks,
@@ -93,8 +93,7 @@ class Line:
             if node.__name__ not in overrides:
                 names = [name for name in node.__annotations__ if name != "return"]
                 made = node(**{name: known[name] for name in names})
-                declared = "score_terms" if node.__name__ == "plain_terms" else node.__name__
-                known[node.__name__] = TABLES[declared].check(made)
+                known[node.__name__] = TABLES[node.__name__].check(made)
             if node.__name__ == until:
                 break
         return {name: table for name, table in known.items() if name not in self.beside}
