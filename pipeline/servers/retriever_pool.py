@@ -117,8 +117,8 @@ class RetrieverPool:
 
     def close(self) -> None:
         """Finish the calls in progress and close every retriever. Their snapshots are already stored."""
-        for threads in self._threads.values():
-            threads.shutdown(wait=True)
+        while self._threads:  # a pool that is used again gets others
+            self._threads.popitem()[1].shutdown(wait=True)
         with self._lock:
             self._retire()
 
