@@ -321,3 +321,13 @@ LONG = "".join(f"  step{number}();  // a step of some length that counts\n" for 
 def test_a_definition_begins_with_its_comments(path: str, before: str, above: str, definition: str) -> None:
     found = [chunk.text for chunk in read_document(path, before + above + definition).chunks]
     assert above + definition in found
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("a.md", "# Top\n\n## First\n\nSaid.\n\nMore.\n"), ("a.rst", "Top\n---\n\nFirst\n=====\n\nSaid.\n\nMore.\n")],
+)
+def test_a_heading_is_not_parted_from_what_it_names(path: str, text: str) -> None:
+    lines = text.splitlines()
+    levels = [level for chunk in read_document(path, text).chunks for level in chunk.statements or ()]
+    assert [line for line, level in zip(lines, levels, strict=True) if level] == [lines[0], "More."]

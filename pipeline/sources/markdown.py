@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 
 from .headers import front_matter
 from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
+from .statements import levels_of_text
 
 SECTION_CHARACTERS = 300
 """Maximum length of a heading path."""
@@ -145,7 +146,13 @@ def _by_heading(
         chunks.append(Chunk(start if pending is None else pending, end, section or None, breaks, whole))
         pending = None
     title = next((text for _, _, level, text in headings if level == 1 and text), None)
-    return Outline(chunks, title=title[:SECTION_CHARACTERS] if title else None)
+    statements = levels_of_text(lines)
+    for start, content, _, _ in headings:
+        # What a heading names is not parted from it.
+        below = next((line for line in range(content, lines.count) if not lines.blank(line)), start)
+        for line in range(start + 1, below + 1):
+            statements[line] = 0
+    return Outline(chunks, statements=statements, title=title[:SECTION_CHARACTERS] if title else None)
 
 
 def _plain(text: str) -> str:
