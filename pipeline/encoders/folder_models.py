@@ -225,15 +225,19 @@ class SentenceTransformerEncoder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process loads the folder, and refuses a different model."""
-        return again, (SentenceTransformerEncoder, self._choice, vars(self).get("profile"))
+        return again, (SentenceTransformerEncoder, self._choice, vars(self).get("_profile"))
 
-    @cached_property
+    @property
     def profile(self) -> str:
         """Digests of the files, own prompts, type, length and dimension.
 
         Raises:
             ModelError: there is no such model, or it does not load.
         """
+        return self._profile
+
+    @cached_property
+    def _profile(self) -> str:
         length = getattr(self._model(), "max_seq_length", None) or "any"
         start = f"{KIND}+{self._files[1]}{self._choice.prompts_mark}"
         return f"{start}+float32+{length}+{self._vectors(['a'], 'document', '').shape[1]}+cpu"
