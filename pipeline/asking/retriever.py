@@ -44,7 +44,6 @@ from ..line.query_vectors import QueryVectors
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, StepReporter, quiet
-from ..reading.grants import grants_in_force
 from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
 from ..requests.presets import Preset, fields_in
@@ -212,7 +211,7 @@ class Retriever:
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         if self._telemetry is None:
             return self._grouped(PendingRequest(row, time.perf_counter()))
-        with self._telemetry.retrieval(self._audited()) as answered:
+        with self._telemetry.retrieval() as answered:
             found = self._grouped(PendingRequest(row, time.perf_counter()))
             answered(found)
         return found
@@ -365,8 +364,3 @@ class Retriever:
                 hint="resume with the same policies, grants, settings and version, or start a new run",
             )
         return staged, with_counters(line, staged.requests)
-
-    def _audited(self) -> Collection[str]:
-        """The projects that the principal audits now."""
-        mine = grants_in_force(self.grants.table, self.principal, self._session.clock())
-        return frozenset(mine.filter(mine["audit"])["project"].to_pylist())

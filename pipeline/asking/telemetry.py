@@ -8,16 +8,15 @@ retrieval is a span `retrieval PROJECT` with one child per step of the line, nam
 (`gen_ai.*`) and by OpenInference (`openinference.span.kind`, `retrieval.documents.*`); attributes that neither names
 are below `scoped_retrieval.*`. A run has no span: its manifest has the seconds of its nodes, and its lineage the events.
 
-Note: spans contain no content unless requested: no question, text, path or name of a person. Counts of rows that were
-not shown are for auditors: spans have them if the principal audits the projects, or if the embedding application
-requests them. An environment variable alone does not enable them.
+Note: spans contain no content unless requested: no question, text, path or name of a person. They never say how many rows
+were not shown: the snapshot does, to auditors.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,14 +41,11 @@ class Telemetry:
 
     tracer: Any
     content: bool = False
-    audit: bool = False
 
     @classmethod
-    def of(cls, provider: Any = None, *, content: bool = False, audit: bool = False) -> Telemetry:
+    def of(cls, provider: Any = None, *, content: bool = False) -> Telemetry:
         """Spans by the tracers of a provider, by default the one set in this process, as under
-        `opentelemetry-instrument`; without one, they go nowhere.
-
-        `content` adds questions and texts; `audit` adds counts of rows not shown, even if the caller may not see them.
+        `opentelemetry-instrument`; without one, they go nowhere. `content` adds questions and texts.
 
         Raises:
             ModelError: the extra `otel` is not installed.
@@ -57,37 +53,32 @@ class Telemetry:
         from importlib.metadata import version
 
         trace = package("opentelemetry.trace", "otel")
-        return cls(trace.get_tracer(_NAME, version("scoped-retrieval"), tracer_provider=provider), content, audit)
+        return cls(trace.get_tracer(_NAME, version("scoped-retrieval"), tracer_provider=provider), content)
 
     @contextmanager
-    def retrieval(self, audited: Collection[str] = ()) -> Iterator[Callable[[Any], None]]:
-        """The span of one retrieval, for an auditor of these projects; the yielded function takes the `Retrieval`.
-
-        Of an error, only the type is recorded.
-        """
+    def retrieval(self) -> Iterator[Callable[[Any], None]]:
+        """The span of one retrieval; the yielded function takes the `Retrieval`. Of an error, only the type is recorded."""
         from opentelemetry.trace import Status, StatusCode
 
         start = self.tracer.start_as_current_span
         with start("retrieval", record_exception=False, set_status_on_exception=False) as span:
             try:
-                yield lambda found: self._answered(span, found, self.audit or audits(found.tables, audited))
+                yield lambda found: self._answered(span, found)
             except Exception as error:
                 span.set_attribute("error.type", type(error).__qualname__)
                 span.set_status(Status(StatusCode.ERROR))
                 raise
 
-    def _answered(self, span: Any, found: Any, audit: bool) -> None:
+    def _answered(self, span: Any, found: Any) -> None:
         if not span.is_recording():
             return
         from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
-        rows = {name: found.tables[name].to_pylist() for name in ("requests", "contracts", "snapshots", "blocks")}
-        request, contract, snapshot, block = ((one or [{}])[0] for one in rows.values())
+        rows = (found.tables[name].to_pylist() for name in ("requests", "contracts", "blocks"))
+        request, contract, block = ((one or [{}])[0] for one in rows)
         if project := contract.get("project"):
             span.update_name(f"retrieval {project}")
         _set(span, _named(request, contract) | _counted(found, contract, block))
-        if audit:
-            _set(span, {f"{_OWN}count.{name}": snapshot.get(column) for name, column in _COUNTS.items()})
         _set(span, dict(self._documents(found)))
         if self.content:
             _set(span, {"input.value": request.get("question"), "gen_ai.retrieval.query.text": request.get("question"),
@@ -95,7 +86,7 @@ class Telemetry:
         if found.status == "failed":
             span.set_attribute("error.type", "failed")
             span.set_status(Status(StatusCode.ERROR))
-        self._steps(set_span_in_context(span), found, audit)
+        self._steps(set_span_in_context(span), found)
 
     def _documents(self, found: Any) -> Iterator[tuple[str, Any]]:
         """The items of the block, by OpenInference's flat names: ids and scores; texts if content is requested."""
@@ -118,7 +109,7 @@ class Telemetry:
         if self.content:
             yield "gen_ai.retrieval.documents", json.dumps(shown)
 
-    def _steps(self, context: Any, found: Any, audit: bool) -> None:
+    def _steps(self, context: Any, found: Any) -> None:
         """A span per step, from the start of its first node to the end of its last one, ordered by start.
 
         Steps that feed each other may overlap: `busy_ms` is the time of their nodes alone.
@@ -134,9 +125,6 @@ class Telemetry:
                 f"{_OWN}nodes": sorted({timing.node for timing in nodes}),
                 f"{_OWN}busy_ms": round(sum(timing.ended - timing.began for timing in nodes) / 1e6, 3),
             }
-            if audit:
-                tables = sorted({timing.node for timing in nodes} & found.tables.keys())
-                attributes |= {f"{_OWN}rows.{name}": found.tables[name].num_rows for name in tables}
             began = since + min(timing.began for timing in nodes)
             child = self.tracer.start_span(step, context=context, start_time=began)
             _set(child, attributes)
@@ -176,16 +164,6 @@ def _counted(found: Any, contract: Mapping[str, Any], block: Mapping[str, Any]) 
         f"{_OWN}bound_by": block.get("bound_by"),
         f"{_OWN}requests_together": found.together,
     }
-
-
-_COUNTS = {"recalled": "recalled", "selected": "selected_rows", "hidden": "hidden", "rejected": "rejected"}
-"""Columns of SNAPSHOTS that only auditors see, except `selected_rows`."""
-
-
-def audits(tables: Mapping[str, Any], audited: Collection[str]) -> bool:
-    """Whether a principal who audits some projects audits all that these requests could reach."""
-    reached = {*tables["contract_bounds"]["project"].to_pylist(), *tables["contracts"]["project"].to_pylist()}
-    return bool(reached) and reached <= {*audited}
 
 
 def _set(span: Any, attributes: Mapping[str, Any]) -> None:
