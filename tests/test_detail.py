@@ -170,3 +170,10 @@ def test_a_single_line_that_is_longer_than_an_outline_is_shown_whole_without_a_m
     text = "The login token of the vault is in a drawer, " + "it expires quickly, ask for rotation of keys, " * 8
     found = Story(tmp_path, row("doc", "a.md", text)).ask("login token vault", detail="outline")
     assert found.block is not None and text.rstrip() in found.block and "rest of the line" not in found.block
+
+
+def test_a_heading_over_a_long_line_is_shown_with_it() -> None:
+    text = "# Fields\n\n" + "the fields are chosen " * 40 + "\n\nMore.\n"
+    rows = [{"text": text, "path": "a.md", "statements": [1, 0, 0, 0, 1]}]
+    made = run(rows, asked("field"), detail="outline", max_tokens=3000, max_chunk_tokens=400)
+    assert "the fields are chosen" in made["trimmed"]["visible_text"][0].as_py()

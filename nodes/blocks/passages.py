@@ -204,10 +204,13 @@ def _begin(levels: list[int], unit: int, first: int) -> int:
 
 
 def _reach(units: Units, start: int, closing: int, limits: Limits) -> int:
-    """The end of the units from `start` on that fit, at most `closing`."""
+    """The end of the units from `start` on that fit, at most `closing`. Where none fits, the first counts as if it did, and
+    where one does, the one that goes on with it below, such as the text of a heading.
+    """
     by_tokens, by_chars = units.reach(start, closing, limits.tokens, limits.chars)
-    if by_tokens == start < closing and units.tokens[start + 1] - units.tokens[start] <= limits.most:
-        by_tokens += 1
+    one = by_tokens < closing and units.without_blank(start, by_tokens) <= start + 1
+    if one and (by_tokens == start or units.level[by_tokens] in (0, PART)):
+        by_tokens += units.tokens[by_tokens + 1] - units.tokens[start] <= limits.most
     return by_tokens if by_tokens < by_chars else by_chars
 
 
