@@ -173,7 +173,7 @@ def test_a_single_line_that_is_longer_than_an_outline_is_shown_whole_without_a_m
 
 
 def test_a_heading_over_a_long_line_is_shown_with_it() -> None:
-    text = "# Fields\n\n" + "the fields are chosen " * 40 + "\n\nMore.\n"
+    text = "# Fields\n\n" + "fields: 1, 2, 3, 4, " * 40 + "\n\nMore.\n"
     rows = [{"text": text, "path": "a.md", "statements": [1, 0, 0, 0, 1]}]
     made = run(rows, asked("field"), detail="outline", max_tokens=3000, max_chunk_tokens=400)
-    assert "the fields are chosen" in made["trimmed"]["visible_text"][0].as_py()
+    assert "fields: 1" in made["trimmed"]["visible_text"][0].as_py()

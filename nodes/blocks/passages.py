@@ -205,7 +205,7 @@ def _begin(levels: list[int], unit: int, first: int) -> int:
 
 def _reach(units: Units, start: int, closing: int, limits: Limits) -> int:
     """The end of the units from `start` on that fit, at most `closing`. Where none fits, the first counts as if it did, and
-    where one does, the one that goes on with it below, such as the text of a heading.
+    where one does, the unit of the same statement below it, such as the text of a heading.
     """
     by_tokens, by_chars = units.reach(start, closing, limits.tokens, limits.chars)
     one = by_tokens < closing and units.without_blank(start, by_tokens) <= start + 1
