@@ -21,29 +21,32 @@ def read(file: Path) -> dict:
     return tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
 
 
+@pytest.mark.parametrize("written", [{}, {"indent": "\t", "ensure_ascii": False}, {"separators": (",", ":")}])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_is_told_how_to_start_the_server_and_what_is_there_stays(shop: Path, client: str, capsys):
+def test_a_client_is_told_how_to_start_the_server_and_what_is_there_stays_as_it_is_written(
+    shop: Path, client: str, written: dict, capsys
+):
     declared = CLIENTS[client]
     file, key = shop / declared.file, declared.key
     assert run("connect", client, "--print", capsys=capsys)[0] == 0 and not file.exists()
     file.parent.mkdir(parents=True, exist_ok=True)
     other = {"command": "other", "args": ["é"]}
     toml = f'# mine\nmodel = "x"\n\n[{key}.other]\ncommand = "other"\nargs = ["é"]\n'
-    before = toml if file.suffix == ".toml" else json.dumps({"kept": 1, key: {"other": other}})
+    before = toml if file.suffix == ".toml" else json.dumps({key: {"other": other}, "kept": [1, 2]}, **written)
     file.write_text(before)
     file.chmod(0o640)
     for options in (("--project", "old"), (), ()):  # what it wrote before is replaced
         assert run("connect", client, *options, capsys=capsys)[0] == 0
         assert stat.S_IMODE(file.stat().st_mode) == 0o640
         found = read(file)
-        assert found[key]["other"] == other and (found.get("kept", 1), found.get("model", "x")) == (1, "x")
+        assert found[key]["other"] == other and (found.get("kept", [1, 2]), found.get("model", "x")) == ([1, 2], "x")
     server = found[key]["scoped-retrieval"]
     command = server["command"] if declared.joined else [server["command"], *server["args"]]
     assert command == ["scoped-retrieval", "serve", "--stdio"], "no path, no name of a person: the file is committed"
     assert file.suffix != ".toml" or file.read_text().startswith(toml)
     assert [one.name for one in file.parent.iterdir() if one.name.startswith(".tmp")] == []
     assert run("connect", client, "--remove", capsys=capsys)[0] == 0
-    assert read(file) == (tomllib.loads(before) if file.suffix == ".toml" else json.loads(before))
+    assert file.read_text() == before
 
 
 def test_what_is_written_starts_the_server(shop: Path, monkeypatch: pytest.MonkeyPatch, capsys):
@@ -84,7 +87,7 @@ def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, mon
     file.parent.mkdir()
     mine = {"hooks": [{"type": "command", "command": "/opt/my-scoped-retrieval prompt-hook.sh"}]}
     before = {"model": "x", "hooks": {"Stop": [mine], "UserPromptSubmit": [mine]}}
-    file.write_text(json.dumps(before))
+    file.write_bytes(written := json.dumps(before, indent=4).replace("\n", "\r\n").encode())
     for _ in range(2):
         assert run("connect", "claude-code", "--hook", "--project", "shop", capsys=capsys)[0] == 0
         found = read(file)
@@ -98,7 +101,7 @@ def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, mon
     said = json.loads(ran.stdout)["hookSpecificOutput"]
     assert said["hookEventName"] == "UserPromptSubmit" and "There is no default role." in said["additionalContext"]
     assert run("connect", "claude-code", "--hook", "--remove", capsys=capsys)[0] == 0
-    assert read(file) == before
+    assert file.read_bytes() == written
 
 
 def test_a_hook_in_one_group_with_the_users_own_is_replaced_and_removed_alone() -> None:

@@ -145,7 +145,7 @@ def _existing_text(path: Path) -> str | None:
     from ...nodes.errors import InputError
 
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode()  # line endings as they are
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:

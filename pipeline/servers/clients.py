@@ -1,10 +1,11 @@
 """The configuration of coding agents that start the MCP server: where it is, and its text with the server or without it.
 
 Gives: `CLIENTS`, the files of a project in which agents look for servers, and `with_hook`. Everything else in a file is
-kept; a file that cannot be parsed is not changed. The places and forms are those that the agents' own pages describe.
+kept as it is written, so that taking the server out gives the file as it was; a file that cannot be parsed is not
+changed. The places and forms are those that the agents' own pages describe.
 
 Note: the server is named by its command, without a path or a person, and finds the corpus from the folder in which the
-agent starts it: these files are committed. TOML is changed as text, as the standard library cannot keep comments.
+agent starts it: these files are committed.
 """
 
 from __future__ import annotations
@@ -50,14 +51,12 @@ class Client:
             server = {**self.more, **start}
         if path.suffix == ".toml":
             return _toml(self.key, server, existing or "", path)
-        content = _json(existing, path)
-        servers = content.get(self.key, {})
+        servers = _json(existing, path).get(self.key, {})
         if not isinstance(servers, dict):
             raise InputError.of_kind("an object", servers, f"{path}: {self.key}")
-        others = {name: each for name, each in servers.items() if name != NAME}
-        if server is None and len(others) == len(servers):
-            return existing or ""
-        return _dumped(_with(content, self.key, others | ({NAME: server} if server else {})))
+        place = (self.key, NAME)
+        text = _without(existing or "", place)
+        return text if server is None else _with(text, place, server)
 
 
 CLIENTS: Mapping[str, Client] = {
@@ -83,27 +82,22 @@ def with_hook(args: Sequence[str] | None, existing: str | None, path: Path) -> s
     Raises:
         InputError: the existing file is invalid.
     """
-    content = _json(existing, path)
-    hooks = content.get("hooks", {})
+    hooks = _json(existing, path).get("hooks", {})
     groups = hooks.get("UserPromptSubmit", []) if isinstance(hooks, dict) else None
     if not isinstance(groups, list):
         raise InputError.described("lists of hooks by event", "another form", f"{path}: hooks")
-    kept = [each for group in groups if (each := _without_ours(group)) is not None]
-    if args:
-        import shlex
+    place, text = ("hooks", "UserPromptSubmit"), existing or ""
+    for number, group in reversed([*enumerate(groups)]):  # users may have joined the hook with theirs
+        others = group.get("hooks") if isinstance(group, dict) else None
+        for at, hook in reversed([*enumerate(others if isinstance(others, list) else ())]):
+            if _is_ours(hook):
+                text = _without(text, (*place, number, "hooks", at))
+    if args is None:
+        return text
+    import shlex
 
-        kept.append({"hooks": [{"type": "command", "command": shlex.join([NAME, *args]), "timeout": 30}]})
-    if kept == groups:
-        return existing or ""
-    return _dumped(_with(content, "hooks", _with(hooks, "UserPromptSubmit", kept)))
-
-
-def _without_ours(group: Any) -> Any:
-    """A group of hooks without the one written here, which users may have joined with theirs; None if it is then empty."""
-    if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-        return group
-    others = [hook for hook in group["hooks"] if not _is_ours(hook)]
-    return group if len(others) == len(group["hooks"]) else {**group, "hooks": others} if others else None
+    ours = {"hooks": [{"type": "command", "command": shlex.join([NAME, *args]), "timeout": 30}]}
+    return _with(text, (*place, len(groups)), ours)
 
 
 def _is_ours(hook: Any) -> bool:
@@ -124,15 +118,62 @@ def _json(existing: str | None, path: Path) -> dict[str, Any]:
     return content
 
 
-def _with(content: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
-    """The content with a value in place of the one of that name, or without one where it is empty."""
-    if value:
-        return {**content, name: value}
-    return {other: each for other, each in content.items() if other != name}
+def _with(text: str, place: Sequence[str | int], value: Any) -> str:
+    """The JSON text with a value at a place that it lacks, last in its object or list; those on the way are made."""
+    text = text if text.strip() else "{}\n"
+    at, depth = _after_space(text, 0), 0
+    while place[depth] in (members := _members(text, at)):
+        at, depth = members[place[depth]][1], depth + 1
+    for name in reversed(place[depth + 1 :]):
+        value = [value] if isinstance(name, int) else {name: value}
+    spans = [*members.values()]
+    space = text[at + 1 : spans[0][0]] if spans else "\n" + "  " * (depth + 1)
+    new = json.dumps(value, indent=2 if space else None, ensure_ascii=False).replace("\n", space)
+    new = new if text[at] == "[" else f'"{place[depth]}": {new}'
+    if spans:
+        return f"{text[: spans[-1][2]]},{space}{new}{text[spans[-1][2] :]}"
+    return f"{text[: at + 1]}{space}{new}{space[:-2]}{text[_after_space(text, at + 1) :]}"
 
 
-def _dumped(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n" if content else ""
+def _without(text: str, place: Sequence[str | int]) -> str:
+    """The JSON text without the member at a place, nor the objects and lists that had nothing else."""
+    at, way = _after_space(text, 0), list[tuple[Members, str | int]]()
+    for name in place if text.strip() else ():
+        members = _members(text, at)
+        if name not in members:
+            return text
+        way.append((members, name))
+        at = members[name][1]
+    for members, name in reversed(way):
+        if len(members) > 1:
+            spans, number = [*members.values()], [*members].index(name)
+            first, last = (spans[number - 1][2], spans[number][2]) if number else (spans[0][0], spans[1][0])
+            return text[:first] + text[last:]
+    return ""
+
+
+Members = Mapping[str | int, tuple[int, int, int]]
+"""By name or number, where each member begins, where its value does, and where it ends."""
+
+
+def _members(text: str, at: int) -> Members:
+    """The members of the object or list at `at` of a valid JSON text."""
+    found: dict[str | int, tuple[int, int, int]] = {}
+    read, end = json.JSONDecoder().raw_decode, at
+    while text[begin := _after_space(text, end + 1)] not in "]}":
+        name, value = len(found), begin
+        if text[at] == "{":
+            name, colon = read(text, begin)
+            value = _after_space(text, _after_space(text, colon) + 1)
+        found[name] = begin, value, read(text, value)[1]
+        end = _after_space(text, found[name][2])  # at a comma or the closing bracket
+        if text[end] != ",":
+            break
+    return found
+
+
+def _after_space(text: str, at: int) -> int:
+    return at + len(text[at:]) - len(text[at:].lstrip())
 
 
 def _toml(key: str, server: Mapping[str, Any] | None, existing: str, path: Path) -> str:
@@ -141,11 +182,12 @@ def _toml(key: str, server: Mapping[str, Any] | None, existing: str, path: Path)
     servers = others.get(key, {})
     known = servers.pop(NAME, None) if isinstance(servers, dict) else None
     text = existing
-    if known is not None:  # its table, up to the next one
-        text = re.sub(rf"(?ms)^\[{key}\.{NAME}\]$.*?(?=^\[|\Z)", "", existing)
+    if known is not None:  # its table, up to the next one, and the line break before it
+        text = re.sub(rf"(?ms)\n?^\[{key}\.{NAME}\]$.*?(?=^\[|\Z)", "", existing)
     if server is not None:
+        line = "\n" if text else ""
         fields = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in server.items())
-        text = f"{text.rstrip()}\n\n[{key}.{NAME}]\n{fields}".lstrip()
+        text = f"{text}{line}[{key}.{NAME}]\n{fields}"
     wanted = {**others, key: {**servers, NAME: dict(server)}} if server is not None else others
     try:
         if tomllib.loads(text) in (wanted, {name: each for name, each in wanted.items() if name != key or each}):
