@@ -60,7 +60,7 @@ def of_transcript(path: Path, checks: list[str]) -> tuple[Row, list[float]]:
     """The figures of one transcript, and the share of the window that each of its inputs uses."""
     session_id, values, _ = events_of_transcript(path)
     made = ContextPolicy(checks=checks)
-    log = read_events(values, session_id, checks)
+    log = read_events(values, session_id)
     rows = log.events
     requests = [row["seq"] for row in rows if row["kind"] == "model.request"]
     turns = [{"asOfSeq": seq, "inputId": str(seq)} for seq in requests]
@@ -70,10 +70,9 @@ def of_transcript(path: Path, checks: list[str]) -> tuple[Row, list[float]]:
     shown = [seen_by(seen, rows) for seen in inputs]
     sampled = turns[:: -(-len(turns) // SAMPLES)]
     with tempfile.TemporaryDirectory() as folder:
-        opened = SessionLog.open(folder, session_id=session_id, checks=checks)
+        opened = SessionLog.open(folder, session_id=session_id)
         opened.append(values)
-        views = [opened.view(turn["asOfSeq"]) for turn in sampled]
-        alone = [milliseconds(lambda: made.project(events=view, turn=turn)) for view, turn in zip(views, sampled, strict=True)]  # fmt: skip # noqa: B023
+        alone = [milliseconds(lambda: made.project(events=opened.read(), turn=turn)) for turn in sampled]  # noqa: B023
     whole = [milliseconds(lambda: made.project(events=values[: turn["asOfSeq"]])) for turn in sampled[-3:]]  # noqa: B023
     return {
         "events": len(rows), "inputs": len(requests), "ledger_rows": inputs.tables["context_decisions"].num_rows,
@@ -172,14 +171,14 @@ def of_generated(turns: int) -> Row:
     given: Row = {"memories": [memory(f"m{n}", f"Fact number {n} about this project.") for n in range(20)]}
     rows = [{"asOfSeq": place, "turnId": str(n)} for n, place in enumerate(places)]
     some = rows[-BATCH:]
-    log = read_events(events, checks=["pnpm test"])
+    log = read_events(events)
     begun = time.process_time()
     found = made.project_turns(turns=some, events=log, snapshots=snapshots(turns - 1, BATCH), **given)
     batch = (time.process_time() - begun) * 1000
     early, last = min(100, turns - 1), turns - 1
     times: dict[int, list[float]] = {early: [], last: []}
     with tempfile.TemporaryDirectory() as folder:
-        logs = {turn: SessionLog.open(Path(folder) / str(turn), "session", ["pnpm test"]) for turn in times}
+        logs = {turn: SessionLog.open(Path(folder) / str(turn), "session") for turn in times}
         appending = 0.0
         for turn, written in logs.items():
             appending = sum(
@@ -190,7 +189,7 @@ def of_generated(turns: int) -> Row:
         for _ in range(ROUNDS):
             for turn, taken in times.items():
                 taken.append(milliseconds(lambda: made.project_turns(
-                    turns=[rows[turn]], events=logs[turn].view(places[turn]), snapshots=shown[turn], **given  # noqa: B023
+                    turns=[rows[turn]], events=logs[turn].read(), snapshots=shown[turn], **given  # noqa: B023
                 )))  # fmt: skip
         size = (Path(folder) / str(last) / "EVENTS").stat().st_size
     medians = {turn: statistics.median(taken) for turn, taken in times.items()}

@@ -1,6 +1,6 @@
 """Context budget: the hard limit of a model input, messages and tool schemas together, for every limit from 0 up.
 
-Reads: turns with the lines of their sources, counters. Gives `fitted`, the same: the form in which the input shows each, and
+Reads: a turn with the lines of its sources, counters. Gives `fitted`, the same: the form in which the input shows each, and
 which limit bound.
 
 Note: rules, goal, state and the user's words are never cut here. If they alone are over the limit, the turn fails and
@@ -29,40 +29,34 @@ from .turns.fitting import (
     tokens_of,
 )
 from .turns.frame import PLACE, sealed
-from .turns.reading import Row, Rows, Turns, TurnSources
+from .turns.reading import Row, Rows, TurnSources
 from .turns.words import PARTS, REQUIRED_PARTS
 
 
-def fitted(isolated: Turns, counters: Counters) -> Turns:
+def fitted(isolated: TurnSources, counters: Counters) -> TurnSources:
     """Of every source the form in which it fits (`shown`: body, lengthened, fallback or none), its `lines` and `section` in that
     form, `place` (-1: not in the input), the `tokens` that it takes without fences and headings, those that its part may
     have (`token_budget`), and `bound_by` (budget_part, budget_tokens or over_budget).
     """
-    forms = {form: tokens_of(isolated, lambda row, form=form: row[form], counters) for form in (BODY, LONGER, FALLBACK)}
-    schemas = tokens_of(isolated, _schema, counters)
-    frames: dict[tuple[str, str], Any] = {}
-    found: Turns = []
-    for number, each in enumerate(isolated):
-        counter = counters.get(each.turn["tokenizer"])
-        key = (each.turn["fences"], each.turn["tokenizer"])
-        frame = frames.setdefault(key, costs_of_frame(each.turn["fences"], counter))
-        some = [
-            {
-                "section": row["section"], "counts": "references" if row["section"] == PLACE["references"] else row["part"],
-                "required": row["required"],
-                BODY: forms[BODY][number][n] + schemas[number][n] if row["section"] >= 0 else -1,
-                LONGER: forms[LONGER][number][n] + schemas[number][n] if row[LONGER] is not None else -1,
-                FALLBACK: forms[FALLBACK][number][n] if row[FALLBACK] is not None else -1,
-            }
-            for n, row in enumerate(each.sources)
-        ]  # fmt: skip
-        keep = sorted(range(len(some)), key=lambda n, rows=each.sources: rows[n]["keep"])
-        room = _room(each)
-        filled = fill(some, keep, room, *frame)
-        _counted_whole(filled, each, keep, room, counter)
-        rows = [_fit(row, one, form, filled, room) for row, one, form in zip(each.sources, some, filled.shown, strict=True)]  # fmt: skip
-        found.append(each.adding(rows, tokens=filled.used, failed=filled.failed))
-    return found
+    turn, sources, room = isolated.turn, isolated.sources, _room(isolated)
+    counter = counters.get(turn["tokenizer"])
+    forms = {form: tokens_of((row[form] for row in sources), counter) for form in (BODY, LONGER, FALLBACK)}
+    schemas = tokens_of(map(_schema, sources), counter)
+    some = [
+        {
+            "section": row["section"], "counts": "references" if row["section"] == PLACE["references"] else row["part"],
+            "required": row["required"],
+            BODY: forms[BODY][n] + schemas[n] if row["section"] >= 0 else -1,
+            LONGER: forms[LONGER][n] + schemas[n] if row[LONGER] is not None else -1,
+            FALLBACK: forms[FALLBACK][n] if row[FALLBACK] is not None else -1,
+        }
+        for n, row in enumerate(sources)
+    ]  # fmt: skip
+    keep = sorted(range(len(some)), key=lambda n: sources[n]["keep"])
+    filled = fill(some, keep, room, *costs_of_frame(turn["fences"], counter))
+    _counted_whole(filled, isolated, keep, room, counter)
+    rows = [_fit(row, one, form, filled, room) for row, one, form in zip(sources, some, filled.shown, strict=True)]
+    return isolated.adding(rows, tokens=filled.used, failed=filled.failed)
 
 
 def _schema(source: Row) -> str | None:

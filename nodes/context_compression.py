@@ -1,6 +1,6 @@
 """Context compression: the forms in which a source may be shown, always with a way back to the original.
 
-Reads: turns with their ordered sources, counters. Gives `compressed`, the same: of each a short form, and the whole text
+Reads: a turn with its ordered sources, counters. Gives `compressed`, the same: of each a short form, and the whole text
 where the short form is not all of it.
 
 Note: a short form is a projection and replaces nothing: the log and the artifacts stay unchanged. The user's words are
@@ -17,23 +17,20 @@ import pyarrow as pa
 from .blocks.token_counting import Counters
 from .turns.fitting import BEGINNING, costs_of_frame, input_limit, tokens_of, words_room
 from .turns.frame import bullet
-from .turns.reading import Row, Turns, TurnSources
+from .turns.reading import Row, TurnSources
 from .turns.words import REQUIRED_PARTS
 
 LEAST_RULES = 100
 """Tokens of repository rules that even a small input has: rules are a required part (S3.35), and a section needs some."""
 
 
-def compressed(ordering: Turns, counters: Counters) -> Turns:
+def compressed(ordering: TurnSources, counters: Counters) -> TurnSources:
     """Of every source that passed the gates `form` (full, excerpt, summary or reference; `none` for the others) with its text
     `short`; `longer`, which is `whole` or not; `summary_id`, if `short` replaces the text; and `original_ref`, where the
     original is.
     """
-    counts = tokens_of(ordering, _required_text, counters)
-    return [
-        each.adding(_formed(each, tokens, counters.get(each.turn["tokenizer"])))
-        for each, tokens in zip(ordering, counts, strict=True)
-    ]
+    counter = counters.get(ordering.turn["tokenizer"])
+    return ordering.adding(_formed(ordering, tokens_of(map(_required_text, ordering.sources), counter), counter))
 
 
 def _required_text(source: Row) -> str | None:

@@ -1,6 +1,6 @@
-"""Context ledger: one row for every source of every turn, with the reason, and warnings about the turn.
+"""Context ledger: one row for every source of a turn, with the reason, and warnings about the turn.
 
-Reads: turns with their fitted sources. Gives `decided`, the same with the last decision on each, and its tables
+Reads: a turn with its fitted sources. Gives `decided`, the same with the last decision on each, and its tables
 `context_decisions` and `turn_warnings`. No model sees either.
 
 Note: sources that were left out have a row as well as those that were shown, with the last decision about them. A
@@ -14,7 +14,7 @@ from typing import Any
 
 from .context_tables import CONTEXT_DECISIONS, TURN_WARNINGS, ContextDecisions, TurnWarnings
 from .turns.fitting import BODY, FALLBACK, LONGER, NONE, input_limit
-from .turns.reading import Row, Turns, TurnSources
+from .turns.reading import Row, TurnSources
 from .turns.words import DECISION_TRUST, LOWEST, REASONS, TURN_CONDITIONS, UNSEEN, USER_WORDS
 
 CROWDED = 0.8
@@ -31,14 +31,14 @@ _CLASSES = {
 _USER = ("user_goal", "active_constraint", "user_message")
 
 
-def decided(fitted: Turns) -> Turns:
+def decided(fitted: TurnSources) -> TurnSources:
     """Of every source the columns of CONTEXT_DECISIONS."""
-    return [each.adding(map(_decision, each.sources)) for each in fitted]
+    return fitted.adding(map(_decision, fitted.sources))
 
 
-def context_decisions(decided: Turns) -> ContextDecisions:
+def context_decisions(decided: TurnSources) -> ContextDecisions:
     """One row per source, in the order of the sources."""
-    return CONTEXT_DECISIONS.from_rows([source for each in decided for source in each.sources])
+    return CONTEXT_DECISIONS.from_rows(decided.sources)
 
 
 def _decision(source: Row) -> dict[str, Any]:
@@ -100,17 +100,13 @@ MESSAGES: Mapping[str, str] = {
 }
 
 
-def turn_warnings(decided: Turns) -> TurnWarnings:
-    """The warnings about each turn, by turn and condition."""
-    found = []
-    for each in decided:
-        warned = dict(_warnings(each))
-        found += [
-            {"input_id": each.turn["input_id"], "condition": name, "message": MESSAGES[name] + warned[name]}
-            for name in TURN_CONDITIONS.values
-            if name in warned
-        ]
-    return TURN_WARNINGS.from_rows(found)
+def turn_warnings(decided: TurnSources) -> TurnWarnings:
+    """The warnings about the turn, by condition."""
+    warned, input_id = dict(_warnings(decided)), decided.turn["input_id"]
+    return TURN_WARNINGS.from_rows([
+        {"input_id": input_id, "condition": name, "message": MESSAGES[name] + warned[name]}
+        for name in TURN_CONDITIONS.values if name in warned
+    ])  # fmt: skip
 
 
 def _warnings(given: TurnSources) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Context ordering: the priority of every source, the order in which a budget keeps them, and their place in the input.
 
-Reads: turns with their selected sources. Gives `ordering`, the same with the order of each.
+Reads: a turn with its selected sources. Gives `ordering`, the same with the order of each.
 
 Note: rules before observations, current before historical, facts before guesses, explicit constraints before hints
 (S3.24). A source that is only referenced has the lowest level, whatever it refers to.
@@ -10,21 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .turns.reading import Row, Turns
+from .turns.reading import Row, TurnSources
 from .turns.words import LOWEST, REQUIRED_PARTS, SOURCE_KINDS, TRIM_ORDERS
 
 
-def ordering(selection: Turns) -> Turns:
+def ordering(selection: TurnSources) -> TurnSources:
     """Of every source `level` (S3.23), `keep` (its place where a binding budget keeps sources) and `place` in the input."""
-    found: Turns = []
-    for each in selection:
-        levels = [LOWEST if row["referenced"] else SOURCE_KINDS[row["source_kind"]].level for row in each.sources]
-        trim, both = TRIM_ORDERS[each.turn["trim_order"]], list(zip(each.sources, levels, strict=True))
-        keep, place = _ranks([_kept(*one, trim) for one in both]), _ranks([_placed(*one) for one in both])
-        found.append(
-            each.adding({"level": a, "keep": b, "place": c} for a, b, c in zip(levels, keep, place, strict=True))
-        )
-    return found
+    levels = [LOWEST if row["referenced"] else SOURCE_KINDS[row["source_kind"]].level for row in selection.sources]
+    trim, both = TRIM_ORDERS[selection.turn["trim_order"]], list(zip(selection.sources, levels, strict=True))
+    keep, place = _ranks([_kept(*one, trim) for one in both]), _ranks([_placed(*one) for one in both])
+    return selection.adding({"level": a, "keep": b, "place": c} for a, b, c in zip(levels, keep, place, strict=True))
 
 
 def _kept(source: Row, level: int, trim: Sequence[str]) -> tuple[int, ...]:

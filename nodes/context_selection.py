@@ -1,6 +1,6 @@
 """Context selection: five gates in order decide whether a source may enter the input.
 
-Reads: turns with their sources. Gives `selection`, the same: of each source the first gate that refused it, with the reason,
+Reads: a turn with its sources. Gives `selection`, the same: of each source the first gate that refused it, with the reason,
 or the reason it may be shown.
 
 Note: relevance never admits by itself (S3.21). A relevant log may be stale, a relevant file denied, a relevant memory a
@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from .scope.selectors import matching_paths
-from .turns.reading import Row, Rows, Turns, TurnSources
+from .turns.reading import Row, Rows, TurnSources
 from .turns.words import SELECTION_GATES, SILENT, SOURCE_KINDS, UNSEEN
 
 TIERS = 5
@@ -29,11 +29,11 @@ NOTICED = ("generated_file", "outside_package", "stale_version")
 _TIER_REASONS = ("", "failing_stack", "recently_modified", "beside_failing_case", "public_api", "on_demand")
 
 
-def selection(context_sources: Turns) -> Turns:
+def selection(context_sources: TurnSources) -> TurnSources:
     """The gates' decision on every source: `decided_by` (None: no gate refused it), `reason_code`, `referenced` (its text is not
     wanted, a reference is), `tier` (see `_Turn.tier`), and `rank` within its part, 0 first.
     """
-    return [each.adding(_Turn(each).judged()) for each in context_sources]
+    return context_sources.adding(_Turn(context_sources).judged())
 
 
 class _Turn:

@@ -1,7 +1,7 @@
-"""Context sources: everything that a model input might show, by turn, before any decision.
+"""Context sources: everything that a model input might show, before any decision.
 
-Reads: the log with the state before it, states, rules, memories, items of retrieval, tools. Gives `context_sources`:
-the rows of each turn, made once. Each ends in one row of the ledger.
+Reads: a turn, the log with the state as of the turn, rules, memories, items of retrieval, tools. Gives `context_sources`:
+its sources, made once. Each ends in one row of the ledger.
 
 Note: events are gathered newest first until their short forms would fill the window; the events before that are one
 row per kind, with their number and range, and so are events that only set something. The user's own words are gathered from the state, however old they are.
@@ -18,7 +18,7 @@ from .context_tables import TurnStates
 from .turns.fitting import BEGINNING, input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as, labelled, of_label
 from .turns.frame import bullet
-from .turns.reading import Row, Rows, Turns, TurnSources, as_of_turns, escaped_id, first_of_window
+from .turns.reading import Row, Rows, TurnSources, escaped_id, first_of_window
 from .turns.words import OBSERVATIONS, SILENT, UNSEEN
 
 CHARACTERS_PER_TOKEN = 4
@@ -30,37 +30,30 @@ HEADING = 240
 
 
 def context_sources(
-    context_turns: Rows,
+    context_turn: Row,
     turn_states: TurnStates,
     log_events: Rows,
-    earlier: Folded,
+    folded: Folded,
     rule_texts: Rows,
     memory_records: Rows,
-    retrieved_items: Rows,
+    retrieved_items: Mapping[str, Rows],
     tool_schemas: Rows,
-    phase_policies: Rows,
-) -> Turns:
-    """Every turn with its sources in the order in which they were gathered. `of` is the record that a source comes from."""
-    phases = {phase["phase"]: phase for phase in phase_policies}
-    snapshots: dict[str, Rows] = {}
-    for item in retrieved_items:
-        snapshots.setdefault(item["snapshot_id"], []).append(item)
-    found: Turns = []
-    turns = as_of_turns(context_turns, log_events, earlier)
-    for (turn, folded, end), state in zip(turns, turn_states.to_pylist(), strict=True):
-        phase = phases[state["phase"]]
-        gathered = _Gathered(turn, state, folded, log_events, end, phase["full_characters"])
-        sources = [
-            *_rules(rule_texts), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
-            *gathered.files(), *gathered.items(snapshots), *_memories(memory_records, turn), *gathered.history(), *gathered.older(),
-            *_tools(tool_schemas),
-        ]  # fmt: skip
-        for position, row in enumerate(sources):
-            change = folded.last_change.get(row["path"])
-            row |= {"input_id": turn["input_id"], "position": position, "changed_seq": change.seq if change else -1,
-                    "changed_at": change.detail if change else None}  # fmt: skip
-        found.append(TurnSources(turn, state, phase, sources))
-    return found
+    phase_policies: Mapping[str, Row],
+) -> TurnSources:
+    """The turn with its sources in the order in which they were gathered. `of` is the record that a source comes from."""
+    turn, (state,) = context_turn, turn_states.to_pylist()
+    phase = phase_policies[state["phase"]]
+    gathered = _Gathered(turn, state, folded, log_events, phase["full_characters"])
+    sources = [
+        *_rules(rule_texts), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
+        *gathered.files(), *gathered.items(retrieved_items), *_memories(memory_records, turn), *gathered.history(), *gathered.older(),
+        *_tools(tool_schemas),
+    ]  # fmt: skip
+    for position, row in enumerate(sources):
+        change = folded.last_change.get(row["path"])
+        row |= {"input_id": turn["input_id"], "position": position, "changed_seq": change.seq if change else -1,
+                "changed_at": change.detail if change else None}  # fmt: skip
+    return TurnSources(turn, state, phase, sources)
 
 
 def _source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -109,13 +102,13 @@ def _tools(tools: Rows) -> Iterator[dict[str, Any]]:
 class _Gathered:
     """What the log and the state of one turn give."""
 
-    def __init__(self, turn: Row, state: Row, folded: Folded, events: Rows, end: int, full: int) -> None:
-        self.turn, self.state_, self.folded, self.events, self.end, self.full = turn, state, folded, events, end, full
+    def __init__(self, turn: Row, state: Row, folded: Folded, events: Rows, full: int) -> None:
+        self.turn, self.state_, self.folded, self.events, self.full = turn, state, folded, events, full
+        self.end = end = turn["as_of_seq"]
         self.zones = turn["zones"]
         self.room = CHARACTERS_PER_TOKEN * input_limit(turn)
         self.loaded = first_of_window(events, end)
-        self.first = self._horizon()
-        self.since = events[self.first]["seq"] if self.first < end else turn["as_of_seq"]
+        self.since = self._horizon()
         """Events from here on are sources of their own."""
         self.seen = Counter[str]()
         """Of each kind the number of events that are sources of their own."""
@@ -244,7 +237,7 @@ class _Gathered:
         if given is not None and given.seq < 0:
             yield _observation(given.value)
         apart, answered = {fact.event_id for fact in self._apart() if fact.seq >= 0}, set[str]()
-        for place in range(self.end - 1, self.first - 1, -1):
+        for place in range(self.end - 1, self.since - 1, -1):
             event = self.events[place]
             if event["kind"] in SILENT:
                 continue

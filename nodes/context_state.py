@@ -1,6 +1,6 @@
-"""Context state: the session log folded into the state of the agent, as of each turn.
+"""Context state: the session log folded into the state of the agent, as of a turn.
 
-Reads: the log, the state before it, turns. Gives `turn_states`, document 003's AgentState, one row per turn.
+Reads: a turn, and the events before it, folded. Gives `turn_states`, document 003's AgentState, one row.
 
 Note: nothing is guessed. A check has the status of its last run; what no event states is unknown and said to be. Words
 in zones that the turn may not see are not in its state.
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from .context_tables import TURN_STATES, TurnStates
 from .turns.folding import Fact, Folded, observation
-from .turns.reading import Rows, as_of_turns
+from .turns.reading import Row
 
 PLACE = re.compile(r"(?<![\w@+~./-])([\w@+~./-]+\.[A-Za-z]\w{0,5}):\d+")
 """`path:line`, as compilers, linters and test runners print places."""
@@ -25,14 +25,9 @@ LISTED = 40
 """Most read files and artifacts that a state lists, the last ones first."""
 
 
-def turn_states(context_turns: Rows, log_events: Rows, earlier: Folded) -> TurnStates:
-    """The state of each turn, in the order of the turns."""
-    turns = as_of_turns(context_turns, log_events, earlier)
-    return TURN_STATES.from_rows([_state(turn, folded) for turn, folded, _ in turns])
-
-
-def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
-    zones = turn["zones"]
+def turn_states(context_turn: Row, folded: Folded) -> TurnStates:
+    """The state of the turn: `folded` are the events before it."""
+    turn, zones = context_turn, context_turn["zones"]
 
     def newest(slot: str) -> Fact | None:
         return folded.one(slot, zones)
@@ -41,7 +36,7 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
     checks = list(_checks(folded, zones, turn["checks"]))
     failing = [each for each in checks if each["status"] == "failed"]
     unstated = newest("unstated")
-    return {
+    return TURN_STATES.from_rows([{
         "input_id": turn["input_id"],
         "user_goal": goal.value if goal else None,
         "phase": turn["phase"] or (phase.value if phase else "diagnosing"),
@@ -64,7 +59,7 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         "approvals": _json({"id": f.fact, "status": f.status, "text": f.value, "event_id": f.event_id} for f in reversed(folded.facts("approval", zones))),
         "revoked": [f.fact for f in folded.facts("revoked")],
         "turn_count": folded.rounds,
-    }  # fmt: skip
+    }])  # fmt: skip
 
 
 def _checks(folded: Folded, zones: list[str], declared: list[str]) -> Iterator[dict[str, Any]]:

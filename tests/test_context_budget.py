@@ -70,7 +70,7 @@ def test_a_limit_of_a_required_part_cuts_nothing_that_is_required(part: str):
 def test_a_share_of_one_part_alone_changes_an_input(part: str):
     made = policy()
     before = _inputs_of_limits(made)
-    made.phases = [{**row, part: 0.0} for row in load_phases()]
+    made.phases = {name: {**row, part: 0.0} for name, row in load_phases().items()}
     assert before != _inputs_of_limits(made)
 
 
@@ -95,7 +95,7 @@ def test_the_share_of_rules_decides_when_they_are_cut():
     made = policy(rules=rules)
     given = {"events": Session().events, "budget": {"maxTokens": 9000, "reservedOutputTokens": 0}}
     whole = made.project(**given)
-    made.phases = [{**row, "rules": 0.01} for row in load_phases()]
+    made.phases = {name: {**row, "rules": 0.01} for name, row in load_phases().items()}
     cut = made.project(**given)
     assert (
         "holds the parser" in whole.text() and "holds the parser" not in cut.text() and "Never edit dist." in cut.text()
@@ -107,7 +107,7 @@ def test_every_other_field_of_a_phase_alone_changes_an_input(field: str):
     made = policy()
     before = made.project(**_given(20_000)).input_sha256
     other = {"memory_confidence": 1.0, "capabilities": ["read"]}.get(field, 0)
-    made.phases = [{**row, field: other} for row in load_phases()]
+    made.phases = {name: {**row, field: other} for name, row in load_phases().items()}
     assert made.project(**_given(20_000)).input_sha256 != before
 
 

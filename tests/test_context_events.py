@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, EVENT_KINDS
 from scoped_retrieval.pipeline.context.artifacts import artifact
+from scoped_retrieval.pipeline.context.event_rows import with_checks
 from scoped_retrieval.pipeline.context.events import LogReader, LogRows, read_events
 from scoped_retrieval.pipeline.context.masking import masked_values
 
@@ -32,12 +33,12 @@ def event(kind: str, number: int = 0, *, top: dict[str, Any] | None = None, **pa
     return {"id": f"e{number}", "kind": kind, "createdAt": at, "payload": payload, **(top or {})}
 
 
-def read(*events: dict[str, Any], checks: tuple[str, ...] = ()) -> LogRows:
-    return read_events(events, checks=checks)
+def read(*events: dict[str, Any]) -> LogRows:
+    return read_events(events)
 
 
-def row(kind: str, *, checks: tuple[str, ...] = (), **payload: Any) -> dict[str, Any]:
-    return read(event(kind, **payload), checks=checks).events[0]
+def row(kind: str, **payload: Any) -> dict[str, Any]:
+    return read(event(kind, **payload)).events[0]
 
 
 # --- what fields state --------------------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def test_kinds_that_state_an_outcome():
 def test_a_command_is_a_check_if_the_event_or_the_configuration_says_so(
     command: str, fields: dict[str, Any], check: tuple[str | None, str | None]
 ):
-    found = row("command.finished", command=command, checks=("pnpm test", "pnpm test unit"), **fields)
+    found = with_checks(row("command.finished", command=command, **fields), ("pnpm test", "pnpm test unit"))
     assert found["checks"] == ({} if check[0] is None else dict([check]))
 
 

@@ -296,7 +296,7 @@ def test_a_budget_has_defaults_that_use_the_window():
 
 def test_phases_are_read_strictly_and_show_no_outside_tools(tmp_path: Path):
     bundled = (Path(__file__).parents[1] / "data" / "context" / "phases.yaml").read_text()
-    shown = {each for row in load_phases() for each in row["capabilities"]}
+    shown = {each for row in load_phases().values() for each in row["capabilities"]}
     assert shown == set(CAPABILITIES.values) - {"external", "external_read"}
     for text, message in (
         (bundled.replace("memory_days: 90", "memory_days: many", 1), r"diagnosing\.memory_days"),

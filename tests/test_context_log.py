@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
-from scoped_retrieval.nodes.turns import reading
 from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.events import LogRows, read_events
-from scoped_retrieval.pipeline.context.log import SessionLog, open_reference, read_session
+from scoped_retrieval.pipeline.context.log import SessionLog, read_session
 
 
 def session(count: int) -> list[dict[str, Any]]:
@@ -57,25 +56,25 @@ def folder(tmp_path: Path) -> Path:
 
 
 @settings(max_examples=8)
-@given(st.lists(st.integers(0, len(EVENTS)), max_size=4), st.sampled_from([(), ("pnpm test",)]))
-def test_rows_are_the_same_from_a_list_a_file_and_a_folder(cuts: list[int], checks: tuple[str, ...]):
+@given(st.lists(st.integers(0, len(EVENTS)), max_size=4))
+def test_rows_are_the_same_from_a_list_a_file_and_a_folder(cuts: list[int]):
     with tempfile.TemporaryDirectory() as name:
         file, folder = Path(name, "session.jsonl"), Path(name, "log")
         file.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
         for end in sorted(cuts):
             SessionLog.open(folder, "session").append(EVENTS[:end])
         SessionLog.open(folder, "session").append(EVENTS)
-        listed = read_events(EVENTS, "session", checks)
+        listed = read_events(EVENTS, "session")
         for place in (file, folder):
-            rows = read_session(place, checks=checks)
+            rows = read_session(place)
             assert rows.session_id == "session" and rows.events == listed.events
         reference = next(refs[-1] for refs in (row["refs"] for row in listed.events) if refs)
-        assert open_reference(file, reference) == open_reference(folder, reference) == listed.artifacts.open(reference)
-        assert artifact(open_reference(folder, reference)) == reference
-        assert json.loads(open_reference(folder, "event:e7")) == EVENTS[7]
-        assert open_reference(file, "log:3-4") == open_reference(folder, "log:3-4") == listed.artifacts.open("log:3-4")
-        with pytest.raises(InputError, match="artifact:ID, event:ID or log:FIRST-LAST"):
-            open_reference(folder, "event:none")
+        for opened in (read_session(file).artifacts, read_session(folder).artifacts):
+            assert artifact(opened.open(reference)) == reference
+            assert json.loads(opened.open("event:e7")) == EVENTS[7]
+            assert opened.open("log:3-4") == listed.artifacts.open("log:3-4")
+            with pytest.raises(InputError, match="artifact:ID, event:ID or log:FIRST-LAST"):
+                opened.open("event:none")
 
 
 def test_an_event_that_came_before_is_skipped_and_one_with_its_id_refused(folder: Path):
@@ -123,35 +122,6 @@ def test_a_malformed_event_of_a_file_is_an_error_and_a_transcript_is_told(tmp_pa
     assert "context import" in caught.value.hint
 
 
-# --- the view -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window of 8 events or 10,000 characters, of which a long event takes 6,000."""
-    for name, value in (("WINDOW", 8), ("WINDOW_CHARACTERS", 10_000), ("EVENT_CHARACTERS", 6_000)):
-        monkeypatch.setattr(reading, name, value)
-
-
-@pytest.mark.usefixtures("small")
-def test_a_memory_recalled_before_the_window_is_in_the_view(tmp_path: Path):
-    log = SessionLog.open(tmp_path / "s", "session")
-    log.append(
-        [
-            {
-                "id": "m",
-                "kind": "memory.recalled",
-                "createdAt": "2026-05-20T07:00:00Z",
-                "payload": {"memoryId": "m1", "text": "pnpm"},
-            }
-        ]
-    )
-    log.append(EVENTS)
-    assert [row["memory_id"] for row in log.view().memories] == ["m1"] and not log.view(0).memories
-    with pytest.raises(InputError, match="a place in the log from 0 to 61"):
-        log.view(62)
-
-
 # --- damage -------------------------------------------------------------------------------------------------------------
 
 
@@ -167,13 +137,10 @@ def test_a_line_that_is_changed_or_missing_is_detected(folder: Path, place: int)
     for damaged in {b"".join(missing), b"".join(changed)} - {b"".join(lines)}:
         (folder / "EVENTS").write_bytes(damaged)
         for log in (lambda: opened, lambda: SessionLog.open(folder)):
-            for use in ("view", "read"):
-                with pytest.raises(VerificationError, match="EVENTS"):
-                    getattr(log(), use)()
+            with pytest.raises(VerificationError, match="EVENTS"):
+                log().read()
             with pytest.raises(VerificationError, match="EVENTS"):
                 log().append(EVENTS[:1])
-            with pytest.raises(VerificationError, match="EVENTS"):
-                log().open_ref("event:e3")
 
 
 def test_an_older_copy_that_was_restored_is_read_again(folder: Path):
@@ -215,7 +182,7 @@ def test_two_processes_append_to_one_log(tmp_path: Path):
 
 
 STEPS = st.lists(
-    st.sampled_from(["append", "append", "other", "tear", "reopen", "view", "refused"]), min_size=3, max_size=14
+    st.sampled_from(["append", "append", "other", "tear", "reopen", "read", "refused"]), min_size=3, max_size=14
 )
 
 
@@ -239,5 +206,5 @@ def test_whatever_happens_to_a_log_its_events_stay_in_order(steps: list[str], da
                     log.append([{**EVENTS[0], "id": "new"}, {"id": "no event"}])
             elif step == "reopen":
                 log = SessionLog.open(path)
-            assert ids(log.view()) == IDS[:count]
+            assert ids(log.read()) == IDS[:count]
         assert ids(log.read()) == ids(SessionLog.open(path).read()) == IDS[:count]

@@ -116,7 +116,7 @@ def test_rules_and_memories_of_a_folder_apply_from_the_first_file_in_it(kind, pa
     }  # fmt: skip
     log = SessionLog.open(tmp_path / "log", session_id="session")
     log.append(session.events)
-    for events in (session, SimpleNamespace(events=log.view())):
+    for events in (session, SimpleNamespace(events=log.read())):
         seen = projected(events, **given)
         assert ("Keep sessions short." in seen.model_input["system_text"]) is there
         assert (reasons(seen)["memory:m1"] != "wrong_scope") is there
@@ -219,6 +219,6 @@ def test_a_snapshot_of_an_early_event_is_not_taken_for_one_of_this_turn(tmp_path
     log = SessionLog.open(tmp_path / "s", "session")
     log.append(session.events)
     early = [snapshot(item(), name="snap-1"), snapshot(item("code#2", "src/b.ts"), name="of this turn")]
-    seen = ContextPolicy().project(events=log.view(), snapshots=early)
+    seen = ContextPolicy().project(events=log.read(), snapshots=early)
     shown = [row["source_id"] for row in seen.decisions if row["source_id"].startswith("item:")]
     assert shown == ["item:of this turn:code#2"]

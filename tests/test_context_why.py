@@ -80,6 +80,7 @@ def test_words_of_the_user_that_others_quote_are_lost_all_the_same() -> None:
         ("tool_execution_wrong", [{"kind": "command.finished", "command": "sed -i s/1/2/ src/a.ts", "exitCode": 1}]),
         ("verification_missing", [{"kind": "file.modified", "path": "src/a.ts"}]),
         (None, [{"kind": "file.modified", "path": "src/a.ts"}, {"kind": "command.finished", "command": "t", "check": "t", "exitCode": 0}]),
+        (None, [{"kind": "file.modified", "path": "src/a.ts"}, {"kind": "command.finished", "command": "pnpm test", "exitCode": 0}]),
         (None, [{"kind": "file.modified", "path": "src/a.ts"}, {"kind": "verification.finished", "name": "t", "status": "passed"}]),
         ("verification_missing", [{"kind": "work.changed", "changedFiles": ["src/a.ts"]}]),
         (None, [{"kind": "model.request"}]),

@@ -143,7 +143,7 @@ def test_s3_8_the_log_is_the_source_of_the_state_and_a_given_state_comes_before_
 def test_s3_9_a_tool_reaches_the_input_over_the_log_alone(tmp_path: Path):
     log = SessionLog.open(tmp_path / "log", session_id="s")
     log.append(full()["session"].events)
-    seen = policy().project(events=log.view())
+    seen = policy().project(events=log.read())
     assert "src/a.ts:1 error" in seen.text() and seen.decision("event:e7")["source_kind"] == "latest_observation"
     assert seen.state["latestObservation"]["summary"] == "src/a.ts:1 error"
 

@@ -10,16 +10,15 @@ observation, which comes before everything retrieved (S3.35).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from ..blocks.token_counting import Counters
+from ..blocks.token_counting import TokenCounter
 from .frame import FENCES, GROUPS, PLACE, assemble, counted, frame_costs
-from .reading import Row, Rows, Turns
+from .reading import Row, Rows
 
 UNLIMITED = 2**62
 WORDS_SHARE = 0.4
@@ -39,20 +38,9 @@ def words_room(turn: Mapping[str, Any]) -> int:
     return min(turn["user_words_tokens"], int(min(turn["target_tokens"], input_limit(turn)) * WORDS_SHARE))
 
 
-def tokens_of(turns: Turns, text: Callable[[Row], str | None], counters: Counters) -> list[list[int]]:
-    """Tokens of a text of each source of each turn under the counter of the turn; each distinct text is counted once."""
-    names = sorted({each.turn["tokenizer"] for each in turns})
-    index: dict[tuple[str, int], int] = {}
-    places = []
-    for each in turns:
-        which = names.index(each.turn["tokenizer"])
-        texts = map(text, each.sources)
-        places.append([index.setdefault((one, which), len(index)) if one else -1 for one in texts])
-    cost = [0]
-    if index:
-        distinct = pa.array([counted(one) for one, _ in index], pa.large_string())
-        cost = [*counters.count(distinct, names, np.array([which for _, which in index])).tolist(), 0]
-    return [[cost[place] for place in of_turn] for of_turn in places]
+def tokens_of(texts: Iterable[str | None], counter: TokenCounter) -> list[int]:
+    """Tokens of each text; 0 where there is none."""
+    return counter.count(pa.array([counted(text) if text else None for text in texts], pa.large_string())).tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +131,10 @@ def fill(some: Rows, order: Sequence[int], room: Room, headings: Sequence[int], 
     return Filled(shown, used, False, share)
 
 
-def costs_of_frame(style: str, counter: Any) -> tuple[list[int], list[int]]:
+def costs_of_frame(style: str, counter: TokenCounter) -> tuple[list[int], list[int]]:
     """Tokens of each heading and each fence in a style."""
-    return tuple(  # type: ignore[return-value]
-        counter.count(pa.array([counted(line) for line in lines], pa.large_string())).tolist()
-        for lines in frame_costs(style)
-    )
+    headings, fences = frame_costs(style)
+    return tokens_of(headings, counter), tokens_of(fences, counter)
 
 
 def shown_texts(sources: Iterable[Row], style: str) -> tuple[str, str]:

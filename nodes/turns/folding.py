@@ -13,7 +13,7 @@ are not model-visible say nothing: of them only what they end and which files th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .words import MAY_CHANGE, OBSERVATIONS, USER_WORDS
@@ -60,13 +60,15 @@ class Fact(NamedTuple):
 
 
 class Folded:
-    """Facts by slot, name and zone, the newest last."""
+    """Facts by slot, name and zone, the newest last. `facts` are those from before the log, each with its slot."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Iterable[tuple[str, Fact]] = ()) -> None:
         self._slots: dict[str, dict[tuple[str, str], Fact]] = {slot: {} for slot in SLOTS}
         self.last_change: dict[str, Fact] = {}
         """The last change of each file, whatever its zone; detail: its time."""
         self.turn = -1
+        for slot, fact in facts:
+            self._keep(slot, fact)
 
     def facts(self, slot: str, zones: Collection[str] | None = None) -> list[Fact]:
         """The facts of a slot that these zones may see, one of each name, the newest last."""
@@ -187,24 +189,6 @@ class Folded:
         held[fact.fact, fact.zone] = fact
         if slot in ("modified", "changed"):
             self.last_change[fact.fact] = fact
-
-    def copy(self) -> Folded:
-        """The same state, to go on from. Snapshots are left out: a turn looks only at those of the events that follow."""
-        made = Folded()
-        made._slots |= {slot: {**held} for slot, held in self._slots.items() if slot != "retrieved"}
-        made.last_change, made.turn = {**self.last_change}, self.turn
-        return made
-
-    def after(self, facts: Iterable[tuple[str, Fact]], named: Callable[[str], str]) -> Folded:
-        """The same state after facts from before the log, the names of facts as `named` gives them."""
-        made = Folded()
-        held = ((slot, fact) for slot, some in self.copy()._slots.items() for fact in some.values())
-        for slot, fact in [*facts, *held]:
-            name = named(fact.fact)
-            made._keep(slot, fact if name == fact.fact else fact._replace(fact=name))
-        made.last_change |= {named(path): fact for path, fact in self.last_change.items()}
-        made.turn = self.turn
-        return made
 
 
 def counted_as(row: Mapping[str, Any]) -> str:

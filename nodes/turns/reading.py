@@ -1,15 +1,13 @@
-"""What the steps of the context policy pass on: turns with their sources, as records.
+"""What the steps of the context policy pass on: a turn with its sources, as records.
 
-Gives `TurnSources`, `as_of_turns`, `first_of_window` and `escaped_id`.
+Gives `TurnSources`, `first_of_window` and `escaped_id`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-from .folding import Folded
 
 WINDOW = 500
 """Most events that a turn looks at one by one."""
@@ -38,21 +36,6 @@ class TurnSources:
         """The same with further fields of each source, and of the turn."""
         sources = [{**source, **more} for source, more in zip(self.sources, made, strict=True)]
         return replace(self, sources=sources, **fields)
-
-
-Turns = list[TurnSources]
-
-
-def as_of_turns(turns: Rows, events: Rows, earlier: Folded) -> Iterator[tuple[Row, Folded, int]]:
-    """Each turn with the state as of it and the number of loaded events before it. `earlier` is the state before these
-    events. Turns are in the order of the log, so each event is folded once.
-    """
-    state, done = earlier.copy(), 0
-    for turn in turns:
-        while done < len(events) and events[done]["seq"] < turn["as_of_seq"]:
-            state.add(events[done])
-            done += 1
-        yield turn, state, done
 
 
 def escaped_id(snapshot_id: str) -> str:

@@ -132,9 +132,9 @@ def open_(
     ],
 ) -> None:
     """Print the full text behind a reference of a model input."""
-    from ..context.log import open_reference
+    from ..context.log import read_session
 
-    text = open_reference(log, reference)
+    text = read_session(log).artifacts.open(reference, str(log))
     emit({"reference": reference, "text": text}, text=text)
 
 

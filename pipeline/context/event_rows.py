@@ -1,6 +1,6 @@
 """One session event as a row: what its fields state, and nothing that its text, command or tool's name suggests.
 
-Gives: `event_row`. The fields are documented in the reference of events.
+Gives: `event_row`, and `with_checks` for the checks of a policy. The fields are documented in the reference of events.
 
 Note: the speaker is the one that the event names and its kind implies; if these disagree, one that is not the user.
 Text of the user is never cut; of any other long text the row has both ends, and the whole is an artifact. No word decides
@@ -39,12 +39,11 @@ _GOVERNED = ("memory", "system", "user")
 """Who may state a verified memory."""
 
 
-def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict[str, Any]:
+def event_row(record: Record, event_id: str) -> dict[str, Any]:
     """What an event states, without its place in its log; null where it states nothing. `text` is what it says, with both ends of
     a long one: then it is `cut`, and the last of `refs` has the rest; `characters` are those of all of it. `content` is the file,
     or the lines of it, after the event; `subject` the id of the constraint, memory, permission request or call of a tool, or the
-    phase. `checks` are those that it ran, by name, each with its status. A recalled memory is in the further key `memory`.
-    `checks` are commands, or beginnings of them, that count as checks.
+    phase. `checks` are those that it names, each with its status, see `with_checks`. A recalled memory is in the further key `memory`.
 
     Raises:
         InputError: a field of the event is invalid.
@@ -54,7 +53,7 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
     arguments, content = payload.value("arguments", "input"), _content(kind, payload)
     command, path = payload.text("command", "query", "url", "action"), one_path(payload.text("path"))
     code, outcome = _ending(kind, record, payload)
-    found = {" ".join(name.split()): status for name, status in _checks(kind, payload, command, outcome, checks)}
+    found = {" ".join(name.split()): status for name, status in _checks(kind, payload, outcome)}
     refs = [each for name in _REFS for each in payload.strings(name) or ()]
     summary = payload.text("summary", "keyExcerpt")
     excerpt = payload.text("visibleExcerpt")
@@ -140,10 +139,8 @@ def _ending(kind: str, record: Record, payload: Record) -> tuple[int | None, str
     return code, next((word for word in ends if ends[word] or stated == word), None)
 
 
-def _checks(
-    kind: str, payload: Record, command: str | None, outcome: str | None, declared: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """The checks that an event names, or whose command it ran, each with its status."""
+def _checks(kind: str, payload: Record, outcome: str | None) -> Iterator[tuple[str, str]]:
+    """The checks that an event names, each with its status."""
     given = payload.value("checks", "check")
     for number, one in enumerate(given if isinstance(given, list) else [given] if given is not None else ()):
         if isinstance(one, str) and one.strip():
@@ -153,12 +150,22 @@ def _checks(
             yield check.required("name"), check.word(CHECK_STATUSES, "status") or _check_status(payload, outcome)
     if given is None and kind == "verification.finished" and (name := payload.text("name")):
         yield name, _check_status(payload, outcome)
-    if given is None and kind == "command.finished" and command:
-        held = [each for each in declared if re.search(rf"(?<![^\s;&|('\"]){re.escape(each)}(?![^\s;&|)'\"])", command)]
-        for check in held:
-            if not any(other != check and other.startswith(check) for other in held):
-                alone = command.startswith(check) and not _GOES_ON.search(command.removeprefix(check))
-                yield check, _STATUS_OF.get(outcome or "", "unknown") if alone else "unknown"
+
+
+def with_checks(row: dict[str, Any], declared: Sequence[str]) -> dict[str, Any]:
+    """The row of an event with the declared checks whose command it ran, unless it names others. `declared` are commands,
+    or beginnings of them, that count as checks.
+    """
+    command = row["command"]
+    if row["checks"] or row["kind"] != "command.finished" or not command:
+        return row
+    held = [each for each in declared if re.search(rf"(?<![^\s;&|('\"]){re.escape(each)}(?![^\s;&|)'\"])", command)]
+    found = dict[str, str]()
+    for check in held:
+        if not any(other != check and other.startswith(check) for other in held):
+            alone = command.startswith(check) and not _GOES_ON.search(command.removeprefix(check))
+            found[check] = _STATUS_OF.get(row["outcome"] or "", "unknown") if alone else "unknown"
+    return {**row, "checks": found}
 
 
 def _check_status(payload: Record, outcome: str | None) -> str:

@@ -20,7 +20,6 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError
-from ...nodes.turns.folding import Folded
 from ..parsing.strict_json import json_text
 from ..parsing.values import TIME
 from ..sources.jsonl import Record, parse_json
@@ -38,26 +37,22 @@ _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class LogRows:
-    """Some events of a session, and the state before them."""
+    """The events of a session."""
 
     session_id: str
     events: list[Row]
     memories: list[Row]
     artifacts: Artifacts = field(default_factory=Artifacts)
     """Opens the references of these events."""
-    earlier: Folded = field(default_factory=Folded)
-    named: frozenset[str] = frozenset()
-    """Retrieval snapshots that events of the whole log name: one of a later event is not of an earlier turn."""
     skipped: int = 0
     """Lines that could not be read."""
 
 
 @dataclass
 class LogReader:
-    """Reads the events of one session in their order. `checks` are commands that count as checks."""
+    """Reads the events of one session in their order."""
 
     session_id: str
-    checks: Sequence[str] = ()
     seen: MutableMapping[str, str] = field(default_factory=dict)
     """Digests of the events by id."""
     memories: list[Row] = field(default_factory=list)
@@ -98,7 +93,7 @@ class LogReader:
             raise InputError.described(
                 f"events of session {self.session_id!r}", repr(session), f"{record.at}.sessionId"
             )
-        created, row = record.instant("createdAt", "timestamp"), event_row(record, name, self.checks)
+        created, row = record.instant("createdAt", "timestamp"), event_row(record, name)
         if created is None:
             raise InputError.expected(TIME, None, f"{record.at}.createdAt")
         if created < _FIRST and not isinstance(number := record.value("createdAt", "timestamp"), str):
@@ -175,6 +170,6 @@ def _digest(fields: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def read_events(values: Iterable[Any], session_id: str = "session", checks: Sequence[str] = ()) -> LogRows:
-    """The rows of all events of a session; `checks` are commands that count as checks."""
-    return LogReader(session_id, checks).read(listed(values, "events", "events"))
+def read_events(values: Iterable[Any], session_id: str = "session") -> LogRows:
+    """The rows of all events of a session."""
+    return LogReader(session_id).read(listed(values, "events", "events"))

@@ -232,8 +232,9 @@ def _one_of(known: Iterable[str], record: Record, name: str) -> str:
     return word
 
 
-def seed_facts(state: Any, at: str = "state") -> list[tuple[str, Fact]]:
-    """Facts by slot of an AgentState kept by the harness (S3.58): what held before the first loaded event.
+def seed_facts(state: Any, root: str | None = None, at: str = "state") -> list[tuple[str, Fact]]:
+    """Facts by slot of an AgentState kept by the harness (S3.58): what held before the first event. Paths below `root` are
+    relative to it.
 
     Raises:
         InputError: a field is unknown or invalid.
@@ -250,7 +251,7 @@ def seed_facts(state: Any, at: str = "state") -> list[tuple[str, Fact]]:
     ]
     for slot, *names in (("modified", "modifiedFiles"), ("read", "readFiles"), ("artifact", "artifactRefs")):
         for name in dict.fromkeys(record.strings(*names) or []):
-            path = name if slot == "artifact" else one_path(name) or name
+            path = name if slot == "artifact" else from_folder(one_path(name), root) or name
             facts += _one(slot, path, fact=path, origin="tool")
     _expect_all_read(record)
     return facts
@@ -381,8 +382,8 @@ class _File(Document):
     blocked: _Phase
 
 
-def load_phases(file: str | Path | None = None) -> list[dict[str, Any]]:
-    """The phases of a file, or the bundled ones.
+def load_phases(file: str | Path | None = None) -> dict[str, Row]:
+    """The phases of a file by name, or the bundled ones.
 
     Raises:
         PolicyError: the file is malformed or does not define all six phases.
@@ -396,11 +397,11 @@ def load_phases(file: str | Path | None = None) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=1)
-def _bundled() -> list[dict[str, Any]]:
+def _bundled() -> dict[str, Row]:
     name = f"{__name__.rsplit('.', 3)[0]}.data"
     return _phases((resources.files(name) / "context" / "phases.yaml").read_bytes(), "phases.yaml")
 
 
-def _phases(data: bytes, name: str) -> list[dict[str, Any]]:
+def _phases(data: bytes, name: str) -> dict[str, Row]:
     found = document(_File, parse(data, name), name)
-    return [{"phase": phase, **getattr(found, phase).model_dump()} for phase in PHASES.values]
+    return {phase: {"phase": phase, **getattr(found, phase).model_dump()} for phase in PHASES.values}

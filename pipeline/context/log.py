@@ -2,25 +2,23 @@
 
     log = SessionLog.open("sessions/s-1", session_id="s-1")
     log.append([{"id": "e1", "kind": "user.goal", ...}])
-    rows = log.view()                    # the rows and facts for a projection at the end of the log
+    seen = policy.project(events=log.read())
 
 `EVENTS` is a chain (`storage.chain`), as those of a corpus and of runs: each line has the events of one append and the
 hash of the line before. Several objects and processes may append to one folder.
 
-`read_session` reads a whole session from a folder or from a file of JSON lines, which is a read-only log (a line of it
-that is not a JSON object is left out and counted); `open_reference` the text of a reference in a model input.
+`read_session` reads a session from a folder or from a file of JSON lines, which is a read-only log (a line of it
+that is not a JSON object is left out and counted).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError, StoreError
-from ...nodes.turns.folding import Folded
-from ...nodes.turns.reading import first_of_window
 from ..storage.chain import Chain, Line
 from ..storage.file_access import keep_out, make_folder
 from .artifacts import Artifacts
@@ -32,15 +30,14 @@ from .transcripts import kind_of
 class SessionLog:
     """The log of one session. An open log keeps its rows in memory and reads only what was appended since."""
 
-    def __init__(self, path: Path, session_id: str, checks: Sequence[str]) -> None:
-        self.path, self.session_id, self.checks = path, session_id, checks
+    def __init__(self, path: Path, session_id: str) -> None:
+        self.path, self.session_id = path, session_id
         self._chain = _chain(path)
         self._forget()
 
     @classmethod
-    def open(cls, path: str | Path, session_id: str | None = None, checks: Sequence[str] = ()) -> SessionLog:
-        """Opens the log in a folder; with `session_id`, creates it if there is none. `checks` are commands that count
-        as checks.
+    def open(cls, path: str | Path, session_id: str | None = None) -> SessionLog:
+        """Opens the log in a folder; with `session_id`, creates it if there is none.
 
         Raises:
             StoreError: there is no log, or it is of another session.
@@ -54,29 +51,9 @@ class SessionLog:
         stated = last.body["session_id"]
         if session_id is not None and stated != session_id:
             raise StoreError(f"Expected the log of session {session_id!r}, got that of {stated!r} - at {place}")
-        return cls(place, stated, listed(checks, "commands", "checks"))
+        return cls(place, stated)
 
     # --- reading ----------------------------------------------------------------------------------------------------
-
-    def view(self, at: int | None = None) -> LogRows:
-        """The newest rows before a place of the log (default: its end), and the facts of the events before them.
-
-        Raises:
-            InputError: the log has no such place.
-            VerificationError: the log was changed.
-        """
-        self._refresh()
-        end = len(self._rows) if at is None else at
-        if not 0 <= end <= len(self._rows):
-            raise InputError.expected(f"a place in the log from 0 to {len(self._rows)}", at, str(self.path))
-        first = first_of_window(self._rows, end)
-        if end == len(self._rows):  # the window only moves on
-            folded, since, self._since = self._folded, self._since, first
-        else:
-            folded, since = Folded(), 0
-        for row in self._rows[since:first]:
-            folded.add(row)
-        return replace(self._of(first, end), earlier=folded.copy(), named=frozenset(self._named))
 
     def read(self) -> LogRows:
         """The rows of every event.
@@ -85,20 +62,7 @@ class SessionLog:
             VerificationError: the log was changed.
         """
         self._refresh()
-        return self._of(0, len(self._rows))
-
-    def open_ref(self, reference: str) -> str:
-        """The text of a reference in a model input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked.
-
-        Raises:
-            InputError: the log has nothing under that name.
-            VerificationError: the log was changed.
-        """
-        return Artifacts(self._events).open(reference, str(self.path))
-
-    def _of(self, first: int, end: int) -> LogRows:
-        memories = [row for row in self._reader.memories if row["from_seq"] < end]
-        return LogRows(self.session_id, self._rows[first:end], memories, Artifacts(self._events))
+        return LogRows(self.session_id, self._rows.copy(), self._reader.memories.copy(), Artifacts(self._events))
 
     def _events(self) -> Iterator[Mapping[str, Any]]:
         """The events as they came."""
@@ -107,11 +71,9 @@ class SessionLog:
 
     def _forget(self) -> None:
         """Read everything again at the next use."""
-        self._reader, self._rows, self._named = LogReader(self.session_id, self.checks), list[Row](), set[str]()
+        self._reader, self._rows = LogReader(self.session_id), list[Row]()
         self._lines = 0
         """The number of lines that were read."""
-        self._folded, self._since = Folded(), 0
-        """The facts of the first rows, before the window of the last view at the end, and how many they are."""
 
     def _refresh(self) -> Line:
         """Read the events that were appended since; returns the last line."""
@@ -119,14 +81,9 @@ class SessionLog:
         if len(lines) < self._lines:  # an older copy was restored
             self._forget()
         for line in lines[self._lines :]:
-            self._take(self._reader.rows(line.body["events"], "events[{}]".format).values())
+            self._rows += self._reader.rows(line.body["events"], "events[{}]".format).values()
         self._lines = len(lines)
         return lines[-1]
-
-    def _take(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._rows.append(row)
-            self._named.update(row["snapshot_ids"] or ())
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -151,7 +108,7 @@ class SessionLog:
             except BaseException:  # the reader has read events that are not in the log
                 self._forget()
                 raise
-            self._take(rows.values())
+            self._rows += rows.values()
             self._lines = last.number + bool(rows)
         return len(rows)
 
@@ -169,9 +126,8 @@ def _begun(folder: Path, session_id: str) -> Line:
         return chain.last() or chain.append(None, {"session_id": session_id, "events": []})
 
 
-def read_session(path: str | Path, session_id: str | None = None, checks: Sequence[str] = ()) -> LogRows:
-    """All rows of a session, from a log folder or a file of JSON lines; `checks` are commands that count as
-    checks.
+def read_session(path: str | Path, session_id: str | None = None) -> LogRows:
+    """All rows of a session, from a log folder or a file of JSON lines.
 
     Raises:
         InputError: the file has no events, or one that is malformed.
@@ -179,25 +135,12 @@ def read_session(path: str | Path, session_id: str | None = None, checks: Sequen
     """
     place = Path(path)
     if place.is_dir():
-        return SessionLog.open(place, checks=checks).read()
-    file, reader = read_event_file(place), LogReader(session_id or place.stem, checks)
+        return SessionLog.open(place).read()
+    file, reader = read_event_file(place), LogReader(session_id or place.stem)
     try:
         return replace(reader.read(file.values, file.at), skipped=file.skipped)
     except InputError as error:
         raise of_other_file(error, file) from error
-
-
-def open_reference(path: str | Path, reference: str) -> str:
-    """The text of a reference in a model input, its secrets masked, from a log folder or a file of JSON lines.
-
-    Raises:
-        InputError: the session has nothing under that name.
-        StoreError: the folder is no log, or it is damaged.
-    """
-    place = Path(path)
-    if place.is_dir():
-        return SessionLog.open(place).open_ref(reference)
-    return Artifacts(lambda: read_event_file(place).values).open(reference, str(place))
 
 
 def of_other_file(error: InputError, file: EventFile) -> InputError:

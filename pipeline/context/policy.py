@@ -11,14 +11,15 @@ event, rules, memories, snapshots, tools, budget. `as_of` defaults to the time o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ...nodes.context_tables import CONTEXT_TURNS
 from ...nodes.errors import InputError
+from ...nodes.turns.folding import Fact
 from ..line.tokenizers import load_counters
 from ..sources.jsonl import Record
+from .event_rows import with_checks
 from .events import LogRows, read_events
 from .inputs import (
     EPOCH,
@@ -103,12 +104,15 @@ class ContextPolicy:
 
     def project_turns(self, *, turns: Sequence[Mapping[str, Any]], **given: Unpack[Given]) -> Projections:
         """The inputs of many turns of a session, one row each."""
-        log, inputs = self._inputs(turns, given)
-        turns_ = CONTEXT_TURNS.from_rows(inputs["context_turns"])
-        return Projections({"context_turns": turns_, **run_context(inputs)}, log.artifacts)
+        log, rows, inputs, before = self._inputs(turns, given)
+        return Projections(
+            {"context_turns": CONTEXT_TURNS.from_rows(rows), **run_context(rows, inputs, before)}, log.artifacts
+        )
 
-    def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogRows, dict[str, Any]]:
-        """The log and the inputs of the line, checked."""
+    def _inputs(
+        self, turns: Sequence[Mapping[str, Any]], given: Given
+    ) -> tuple[LogRows, list[dict[str, Any]], dict[str, Any], list[tuple[str, Fact]]]:
+        """The log, the turns, the inputs of the line and the facts from before the log, checked."""
         if unknown := sorted(given.keys() - Given.__annotations__.keys()):
             raise TypeError(f"unexpected argument {unknown[0]!r}")
         events, session_id, tools = given.get("events", ()), given.get("session_id"), given.get("visible_tools")
@@ -117,29 +121,31 @@ class ContextPolicy:
         else:
             session_id = "session" if session_id is None else session_id
             expect_unicode(session_id, "session_id")
-            log = read_events(events, session_id, self.checks)
-        rows = self.turns_of(turns, log.events, session_id or log.session_id, given.get("budget"))
+            log = read_events(events, session_id)
+        rows = self._turns(turns, log.events, session_id or log.session_id, given.get("budget"))
         root = _root(rows)
-        log = replace(log, events=[_from_folder(row, root) for row in log.events])
+        read = [with_checks(_from_folder(row, root), self.checks) for row in log.events]
         snapshots = listed(given.get("snapshots", ()), "snapshots", "snapshots")
-        items = [
+        named = set[str]().union(*(row["snapshot_ids"] or () for row in read))
+        items: dict[str, list[dict[str, Any]]] = {}
+        for row in (
             *read_snapshots(each for each in snapshots if not _is_replay(each)),
             *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each)),
-        ]
-        named = log.named.union(*(row["snapshot_ids"] or () for row in log.events))
-        return log, {
-            "context_turns": rows,
-            "log_events": log.events,
-            "earlier": log.earlier.after(seed_facts(given.get("state")), lambda name: from_folder(name, root) or ""),
+        ):
+            name = row["snapshot_id"]
+            items.setdefault(name, []).append(_from_folder({**row, "given": name not in named}, root))
+        inputs = {
+            "log_events": read,
             "rule_texts": self.rules,
             "memory_records": [*read_memories(given.get("memories", ())), *log.memories],
-            "retrieved_items": [_from_folder({**row, "given": row["snapshot_id"] not in named}, root) for row in items],
+            "retrieved_items": items,
             "tool_schemas": self.tools if tools is None else read_tools(tools, "visible_tools"),
             "phase_policies": self.phases,
             "counters": load_counters({row["tokenizer"] for row in rows}),
         }
+        return log, rows, inputs, seed_facts(given.get("state"), root)
 
-    def turns_of(
+    def _turns(
         self,
         turns: Sequence[Mapping[str, Any]],
         events: Sequence[Mapping[str, Any]],
@@ -151,7 +157,6 @@ class ContextPolicy:
         Raises:
             InputError: a field is invalid, or two turns have the same id.
         """
-        first, end = (events[0]["seq"], events[-1]["seq"] + 1) if events else (0, 0)
         shared = budget_fields(budget)
         if not listed(turns, "turns", "turns"):
             raise InputError.described("at least one turn", "none", "turns")
@@ -160,9 +165,9 @@ class ContextPolicy:
             at = f"turns[{number}]"
             record = Record.of(value, at)
             expect_unicode(value, at)
-            given = record.whole("asOfSeq", least=first, most=end)
-            seq = end if given is None else given
-            last = events[seq - 1 - first] if seq > first else None
+            given = record.whole("asOfSeq", least=0, most=len(events))
+            seq = len(events) if given is None else given
+            last = events[seq - 1] if seq else None
             defaults = {
                 **self.defaults,
                 "checks": list(self.checks),

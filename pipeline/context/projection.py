@@ -110,8 +110,7 @@ class Projection:
         return self.model_input["system_text"] + self.model_input["user_text"]
 
     def open(self, reference: str) -> str:
-        """The whole text of a reference in this input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked, if the
-        events were passed as a list. References into a log folder are opened by `SessionLog.open_ref`.
+        """The whole text of a reference in this input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked.
 
         Raises:
             InputError: no loaded event that the turn may see has it.

@@ -63,8 +63,7 @@ def project_log(
     given = _read(inputs)
     turn = _object(given, "turn") | ({"asOfSeq": at} if at is not None else {})
     place = turn.get("asOfSeq", turn.get("as_of_seq"))
-    checks = _given(given, "checks")
-    rows = _session(log, place if type(place) is int else None, every, checks)
+    rows = read_session(log)
     if phase is not None:
         turn["phase"] = canonical(PHASES, phase, "--phase")
     budget = _object(given, "budget")
@@ -133,13 +132,6 @@ def _read(inputs: Path | None) -> dict[str, Any]:
     return given
 
 
-def _session(log: Path, at: int | None, every: bool, checks: Sequence[str]) -> LogRows:
-    """The session of a log; of a folder only the events that the turn needs."""
-    if log.is_dir() and not every:
-        return SessionLog.open(log, checks=checks).view(at)
-    return read_session(log, checks=checks)
-
-
 def _own_snapshots(settings: Settings, rows: LogRows, turns: list[dict[str, Any]]) -> list[Any]:
     """The snapshots of this project's runs that turns or events name, and that the principal may read; the ledger reports
     the others as missing.
@@ -189,7 +181,7 @@ def demonstration() -> Projection:
     folder = resources.files(f"{__name__.rsplit('.', 3)[0]}.data") / "context" / "round-9"
     with resources.as_file(folder) as place:
         given = _read(place / "inputs.yaml")
-        rows = read_session(place / "session.jsonl", "round-9", checks=_given(given, "checks"))
+        rows = read_session(place / "session.jsonl", "round-9")
     return policy_of(given).project(
         events=rows, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
         turn=given.get("turn"),

@@ -17,6 +17,7 @@ from typing import Any
 from ...nodes.errors import InputError
 from ...nodes.turns.folding import counted_as
 from ...nodes.turns.words import REASONS, USER_WORDS
+from .event_rows import with_checks
 from .events import LogRows
 from .projection import Projection
 
@@ -50,7 +51,7 @@ def why(
     """
     if not expected.strip():
         raise InputError.expected("a source, a path or words", expected, "EXPECTED")
-    rows = [] if events is None else events.events
+    rows = [] if events is None else [with_checks(row, seen.turn["checks"]) for row in events.events]
     before = [row for row in rows if row["seq"] < seen.turn["as_of_seq"]]
     found, lost = _matching(seen, expected, before)
     if found and lost:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.token_counting import Counters, EncodedCounter
 from scoped_retrieval.nodes.columns.hidden_characters import escape
 from scoped_retrieval.nodes.turns import reading
+from scoped_retrieval.nodes.turns.folding import Folded
 from scoped_retrieval.nodes.turns.frame import FENCES, GROUPS
 from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, REASONS, SOURCE_KINDS, USER_WORDS
 from scoped_retrieval.pipeline.context import line
@@ -139,10 +140,10 @@ def test_a_counter_that_does_not_add_up_is_obeyed(session: Session, texts: list[
     given_ = world(session, texts, 0)
     del given_["budget"]
     turns = [{"inputId": str(n), "budget": {"maxTokens": n, "reservedOutputTokens": 0}} for n in limits]
-    _, inputs = made._inputs(turns, given_)
-    odd = [{**turn, "tokenizer": "odd"} for turn in inputs["context_turns"]]
+    _, rows, inputs, _ = made._inputs(turns, given_)
+    odd = [{**turn, "tokenizer": "odd"} for turn in rows]
     counters = Counters({"odd": EncodedCounter("odd", lambda texts: map(cost, texts))})
-    found = line.run_context(inputs | {"context_turns": odd, "counters": counters})["model_inputs"].to_pylist()
+    found = line.run_context(odd, inputs | {"counters": counters})["model_inputs"].to_pylist()
     for limit, row in zip(limits, found, strict=True):
         tools = "".join(f"{schema}\n" for schema in row["tool_schemas"].splitlines())
         whole = sum(map(cost, (row["system_text"], row["user_text"], tools)))
@@ -176,8 +177,13 @@ def test_no_limit_from_zero_up_is_passed_by_a_token():
 def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, texts: list[str], at: int, limit: int):
     at = min(at, len(session.events))
     turn = {"asOfSeq": at, "snapshotIds": ["snap-1", "gone"]}
-    seen, (_, inputs) = policy().project(**world(session, texts, limit), turn=turn), policy()._inputs([turn], world(session, texts, limit))  # fmt: skip
-    ((gathered,),) = line.build_context_driver().execute(["context_sources"], inputs=inputs).values()
+    made, given_ = policy(), world(session, texts, limit)
+    seen, (_, (row,), inputs, _) = made.project(**given_, turn=turn), made._inputs([turn], given_)
+    folded = Folded()
+    for each in inputs["log_events"][:at]:
+        folded.add(each)
+    inputs |= {"context_turn": row, "folded": folded}
+    (gathered,) = line.build_context_driver().execute(["context_sources"], inputs=inputs).values()
     ids = Counter(row["source_id"] for row in seen.decisions)
     assert max(ids.values()) == 1, "no source has two"
     assert {
@@ -412,11 +418,10 @@ def test_an_escape_is_found():
     sessions(16),
     st.lists(TEXTS, max_size=1),
     st.data(),
-    st.sampled_from([1, 2, 3, 64]),
     st.sampled_from([4, 12, 1_000]),
 )
 def test_a_turn_is_the_same_alone_in_a_batch_from_a_list_a_file_and_a_folder(
-    session: Session, texts: list[str], data: st.DataObject, shard: int, window: int
+    session: Session, texts: list[str], data: st.DataObject, window: int
 ):
     given_ = world(session, texts, 0)
     del given_["budget"], given_["events"]
@@ -427,21 +432,19 @@ def test_a_turn_is_the_same_alone_in_a_batch_from_a_list_a_file_and_a_folder(
     turns.sort(key=lambda turn: turn["asOfSeq"])
     made = policy()
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(line, "SHARD", shard)
         patch.setattr(reading, "WINDOW", window)
         file = Path(folder) / "session.jsonl"
         file.write_text("".join(json.dumps(event) + "\n" for event in session.events), encoding="utf-8")
-        log = SessionLog.open(Path(folder) / "log", session_id="session", checks=made.checks)
+        log = SessionLog.open(Path(folder) / "log", session_id="session")
         log.append(session.events)
         others = [made.project_turns(turns=turns, events=session.events, **given_)]
         if session.events:
-            others.append(made.project_turns(turns=turns, events=read_session(file, checks=made.checks), **given_))
+            others.append(made.project_turns(turns=turns, events=read_session(file), **given_))
         for place, turn in enumerate(turns):
-            view = log.view(turn["asOfSeq"])
             alone = made.project_turns(turns=[turn], events=session.events, **given_)[0]
             for other in (
                 *(each[place] for each in others),
-                made.project_turns(turns=[turn], events=view, session_id="session", **given_)[0],
+                made.project_turns(turns=[turn], events=log.read(), session_id="session", **given_)[0],
             ):
                 assert other.neutral() == alone.neutral() and other.state == alone.state
                 assert [dict(row) for row in other.decisions] == [dict(row) for row in alone.decisions]
