@@ -137,7 +137,12 @@ def test_weights_are_numbers_by_score_class():
         refusal(ROW | {"weights": {"semantic": -1}})
         == "Expected a number from 0 to 100, got -1 - at requests[0].weights.semantic"
     )
-    assert "Expected a field of a request, got 'weights.vocabulary'" in refusal(ROW | {"weights": {"vocabulary": 1}})
+    apart = the_only(**{"weights.lexical": 2, "scope": {"weights.semantic": 1}})
+    assert apart["weights"] == '{"lexical": 2.0, "semantic": 1.0}'
+    twice = refusal(ROW | {"weights": {"lexical": 1}, "weights.lexical": 2})
+    assert twice == "Expected weights once, got it twice - at requests[0].weights"
+    unknown = refusal(ROW | {"weights": {"vocabulary": 1}})
+    assert "got 'vocabulary' - at requests[0].weights.vocabulary" in unknown
 
 
 def test_secrets_are_masked_before_anything_else_reads_them():

@@ -11,6 +11,7 @@ the corpus, and every row of the child must be a row of its parent.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,7 +43,7 @@ from ..plugins import installed
 from ..progress import counted
 from ..reading.access import opened
 from ..requests.allowed_names import AllowedNames
-from ..requests.fields import FIELDS, weights_of
+from ..requests.fields import FIELDS
 from ..requests.narrowing import BOUNDS, PLACES, Fields, narrowed
 from ..requests.presets import plain_fields
 from ..requests.resolve import RequestResolver
@@ -181,7 +182,7 @@ def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
     asked: dict[str, Any] = rows[0]
     columns = {name: column for name, column in REQUESTS.columns.items() if name in FIELDS and name not in _ENVELOPE}
     kept = {name: asked[name] for name, column in columns.items() if asked[name] is not None and not column.free_text}
-    return Fields(kept | {f"weight_{term}": weight for term, weight in weights_of(asked["weights"]).items()})
+    return Fields(kept | ({"weights": json.loads(asked["weights"])} if asked["weights"] else {}))
 
 
 _APART = ("request_id", "contract_id")

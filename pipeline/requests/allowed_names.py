@@ -12,7 +12,6 @@ from typing import Any
 
 from ...nodes.errors import InputError, ModelError
 from ...nodes.scope.mode_choices import chosen
-from ...nodes.score_terms import terms_of_plugins
 from ..config.policies.weight_files import expect_weighed
 from ..line.tokenizers import resolved_name
 
@@ -39,8 +38,8 @@ class AllowedNames:
             InputError: a mode, role, tokenizer or score term is unknown here, or the mode needs a variable.
         """
         found = dict(columns)
-        for column in terms_of_plugins(found):
-            expect_weighed(column.removeprefix("weight_"), self.score_terms, place_of(column))
+        for term in found.get("weights") or ():
+            expect_weighed(term, self.score_terms, f"{place_of('weights')}.{term}")
         if self.roles is not None and found.get("role") not in (None, *self.roles):
             hint = "roles are the overlays in the policy folder; `policies list` shows them"
             raise InputError.one_of(self.roles, found["role"], place_of("role"), hint=hint)

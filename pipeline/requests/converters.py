@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
+from ..config.declared_settings import WEIGHT_SETS
 from ..parsing import values
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, path_glob
 from ..progress import counted
@@ -145,6 +146,12 @@ def days(value: Any, at: str) -> float:
     return found
 
 
-def weight(value: Any, at: str) -> float:
-    """The weight of a score term, 0 to 100, as in a purpose."""
-    return values.number(value, at, 0, 100)
+def weights(value: Any, at: str) -> dict[str, float]:
+    """Weights by score term, 0 to 100 as in a purpose; or those of a named set. Which terms there are, depends on plugins."""
+    given = WEIGHT_SETS.get(value, value) if isinstance(value, str) else value
+    if isinstance(given, str):
+        raise InputError.expected(f"an object or one of {', '.join(WEIGHT_SETS)}", given, at)
+    if not isinstance(given, Mapping):
+        raise InputError.of_kind("an object", given, at)
+    weighed = sorted((str(term), weight) for term, weight in given.items() if weight is not None)
+    return {term: values.number(weight, f"{at}.{term}", 0, 100) for term, weight in weighed}

@@ -7,7 +7,6 @@ Messages name the field as it was written.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +17,8 @@ import pyarrow as pa
 
 from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
-from ...nodes.plugins import is_plugin_name
 from ...nodes.tables import REQUESTS
 from ...nodes.turns.words import PHASES
-from ..config.declared_settings import WEIGHT_SETS
 from ..parsing.values import authority_rank, flag, instant
 from . import converters as c
 
@@ -82,9 +79,9 @@ FIELDS: dict[str, c.Converter] = {
     "merge_policy": v.MERGE_POLICIES.canonical,
     "output_shape": v.OUTPUT_SHAPES.canonical,
     "detail": v.DETAILS.canonical,
-    **{f"weight_{term}": c.weight for term in v.WEIGHED_TERMS},
+    "weights": c.weights,
 }
-"""Column of REQUESTS to its converter; the weights are one column there, see `weights_text`. `asked_at`, `asked_by` and `preset` are deliberately missing: they are set on
+"""Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are deliberately missing: they are set on
 arrival.
 """
 
@@ -92,7 +89,7 @@ PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter
 """Columns of allowances, whose patterns may be products."""
 BOUNDS = frozenset({*PATTERNS, "denied_sources", "denied_paths"})
 """Columns of patterns."""
-_TYPES = {column: REQUESTS.columns[column].type for column in FIELDS if column in REQUESTS.columns}
+_TYPES = {column: REQUESTS.columns[column].type for column in FIELDS}
 LISTS = frozenset(column for column, type_ in _TYPES.items() if pa.types.is_list(type_))
 TEXTS = tuple(column for column in _TYPES if REQUESTS.columns[column].free_text and column not in LISTS)
 NUMBERS = frozenset(
@@ -100,7 +97,7 @@ NUMBERS = frozenset(
     for column, type_ in _TYPES.items()
     if (pa.types.is_boolean(type_) or pa.types.is_primitive(type_)) and not pa.types.is_temporal(type_)
 )
-"""Columns of numbers and flags, besides weights."""
+"""Columns of numbers and flags."""
 
 ALIASES = {
     "user_id": "principal",
@@ -117,81 +114,30 @@ ALIASES = {
 }
 """Names of the documents, in snake_case, and the column each one means."""
 
-GROUPS: dict[str, frozenset[str]] = {
-    "anchors": frozenset({"failing_test", "error_text", "current_files", "anchor_symbols", "stack_trace"}),
-    "time": frozenset({"as_of", "include_after", "exclude_after", "window_days", "allow_stale_memory"}),
-    "evidence_policy": frozenset(
-        {"require_citation", "require_snapshot", "accepted_authority", "min_authority", "max_unverified_items"}
-    ),
-    "budget": frozenset(
-        [
-            "lane_k",
-            "pool_k",
-            "max_items",
-            "max_items_per_source",
-            "max_tokens",
-            "max_chars",
-            "max_chunk_tokens",
-            "tokenizer",
-            "detail",
-        ]
-    ),
-    "weights": frozenset(f"weight_{term}" for term in v.WEIGHED_TERMS),
-    "scope": frozenset(FIELDS),
-}
-"""Objects that group fields; every field may also be given flat."""
-
-GROUP_ALIASES = {"time_boundary": "time"}
-_WEIGHTS_OF_PLUGINS = re.compile(r"(?:(?P<groups>.+)\.)?(?:weights\.|weight_)(?P<term>[^.]+\.[^.]+)")
+GROUPS = frozenset(("scope", "anchors", "time", "time_boundary", "evidence_policy", "budget"))
+"""Objects that may group fields; a field means the same in any of them and outside of them."""
 
 
 @lru_cache(maxsize=4096)
+def named(path: str) -> tuple[str, str] | None:
+    """The REQUESTS column that a dotted path names and, below `weights`, the score term; None if it names none."""
+    parts = path.split(".")
+    while len(parts) > 1 and _snake(parts[0]) in GROUPS:
+        parts = parts[1:]
+    name, term = _snake(parts[0]), ".".join(parts[1:])
+    column = ALIASES.get(name, name)
+    return (column, term) if column in FIELDS and (not term or column == "weights") else None
+
+
 def column_of(path: str) -> str | None:
     """The REQUESTS column that a dotted path names; None if it names none."""
-    *groups, leaf = (_snake(part) for part in path.split("."))
-    column = f"weight_{leaf}" if groups and groups[-1] == "weights" else ALIASES.get(leaf, leaf)
-    if column not in FIELDS:
-        return _plugin_weight(path)
-    for group in groups:
-        if column not in GROUPS.get(GROUP_ALIASES.get(group, group), frozenset()):
-            return None
-    return column
+    found = named(path)
+    return found and found[0]
 
 
-def _plugin_weight(path: str) -> str | None:
-    """The column of the weight of a plugin's term, whose name has a dot: `weights.acme.length`."""
-    found = _WEIGHTS_OF_PLUGINS.fullmatch(path)
-    if found is None or not is_plugin_name(found["term"]):
-        return None
-    groups = (found["groups"] or "weights").split(".")
-    return f"weight_{found['term']}" if {_snake(group) for group in groups} <= {"weights", "scope"} else None
-
-
-def is_weight(column: str | None) -> bool:
-    """Whether a field is the weight of a term, of a plugin that is installed or not included."""
-    return column is not None and column.startswith("weight_")
-
-
-def own_weights(fields: Mapping[str, Any]) -> dict[str, float]:
-    """The weights among some fields, by term."""
-    return {name.removeprefix("weight_"): value for name, value in fields.items() if is_weight(name)}
-
-
-def weights_text(weights: Mapping[str, float]) -> str | None:
-    """Weights by term as the column `weights` of REQUESTS."""
-    return json.dumps(weights, sort_keys=True) if weights else None
-
-
-def weights_of(text: str | None) -> dict[str, float]:
-    """The weights in that column, by term."""
-    return json.loads(text) if text else {}
-
-
-@lru_cache(maxsize=4096)
 def is_group(path: str) -> bool:
-    """Whether the last part of a dotted path names a group of fields."""
-    leaf = _snake(path.rpartition(".")[2])
-    return GROUP_ALIASES.get(leaf, leaf) in GROUPS
+    """Whether a dotted path names a group of fields."""
+    return all(_snake(part) in GROUPS for part in path.split("."))
 
 
 def _snake(word: str) -> str:
@@ -205,8 +151,7 @@ def unknown_field(path: str, at: str) -> InputError:
         return InputError("Expected no asked_at: it is set on arrival", at=at)
     if leaf in ("permission_context", "permissions", "groups", "asked_by"):
         return InputError(f"Expected no {leaf}: rights come from the credential", at=at)
-    known = [name.removeprefix("weight_") for name in (*FIELDS, *ALIASES)]
-    near = difflib.get_close_matches(leaf.removeprefix("weight_"), known, n=1)
+    near = difflib.get_close_matches(leaf, (*FIELDS, *ALIASES), n=1)
     return InputError.expected("a field of a request", path, at, hint=f"did you mean {near[0]}?" if near else "")
 
 
@@ -232,10 +177,15 @@ def fields_of(row: Mapping[str, Any], at: str) -> RowFields:
         try:
             if isinstance(column, InputError):
                 raise column
-            if column in found:
+            again = column in places
+            places.setdefault(column, where)
+            found.setdefault(column, None)
+            read = FIELDS[column](value, where)
+            if column == "weights":  # their terms may be given one by one
+                again, read = not read.keys().isdisjoint(found[column] or ()), (found[column] or {}) | read
+            if again:
                 raise InputError(f"Expected {column} once, got it twice", at=where)
-            found[column], places[column] = None, where
-            found[column] = FIELDS.get(column, c.weight)(value, where)
+            found[column] = read
         except InputError as error:
             first = first or error
     return RowFields(found, places, first)
@@ -270,15 +220,11 @@ def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterato
             if value != KIND:
                 yield InputError.expected(KIND, value, where), value, where
             continue
-        column = ("intent_id" if kind else "request_id") if path == "id" else column_of(path)
-        if column is not None:
+        column, term = ("intent_id" if kind else "request_id", "") if path == "id" else named(path) or ("", "")
+        if term:
+            yield column, {term: value}, where.removesuffix(f".{term}")
+        elif column:
             yield column, value, where
-        elif column_of(f"{path}.lexical") == "weight_lexical" and isinstance(value, str):
-            if value in WEIGHT_SETS:
-                yield from _columns(WEIGHT_SETS[value], f"{path}.", at, kind)
-            else:
-                wanted = f"an object or one of {', '.join(WEIGHT_SETS)}"
-                yield InputError.expected(wanted, repr(value), where), value, where
         elif not is_group(path):
             yield unknown_field(path, where), value, where
         elif not isinstance(value, Mapping):

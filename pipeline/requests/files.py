@@ -19,7 +19,7 @@ from ..parsing.quoting import shown_keys
 from ..parsing.strict_json import strict_json
 from ..progress import counted
 from ..sources.jsonl import parse_json
-from .fields import LISTS, NUMBERS, TEXTS, column_of, is_weight
+from .fields import LISTS, NUMBERS, TEXTS, column_of
 
 SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".csv")
 LIST_SEPARATOR = ";"
@@ -110,7 +110,7 @@ def cell(path: str, text: str) -> Any:
         return text
     if column in LISTS:
         return _json_or(text) if text.lstrip().startswith("[") else [c.strip() for c in text.split(LIST_SEPARATOR)]
-    if column in NUMBERS or is_weight(column):
+    if column in NUMBERS or column == "weights":
         return _json_or(text.strip().lower())
     return text
 

@@ -38,7 +38,7 @@ from ..redaction.masking import redact_text
 from ..sources.file_kinds import CLASSES
 from .allowed_names import AllowedNames
 from .converters import identifier, json_text, name, names
-from .fields import BOUNDS, FIELDS, columns_of, fields_of, own_weights, weights_text
+from .fields import BOUNDS, FIELDS, columns_of, fields_of
 from .files import FileRow, Row
 from .handoff import handoff
 from .presets import Preset
@@ -107,7 +107,7 @@ class RequestResolver:
 
     def table(self, requests: Iterable[dict[str, Any]]) -> pa.Table:
         """REQUESTS by request_id."""
-        rows = [one | {"weights": weights_text(own_weights(one))} for one in requests]
+        rows = [one | {"weights": json.dumps(one["weights"]) if one.get("weights") else None} for one in requests]
         return REQUESTS.from_rows(sorted(rows, key=lambda one: one["request_id"]))
 
     def resolve(

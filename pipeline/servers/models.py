@@ -17,7 +17,7 @@ from ...nodes.schema import Column, Table
 from ...nodes.tables import CITATIONS, CONDITIONS, REQUESTS, SNAPSHOTS
 from ..parsing.documents import ABSENT
 from ..redaction.masking import redact_text
-from ..requests.fields import FIELDS, is_weight
+from ..requests.fields import FIELDS
 from ..views.recall_xray import RecallXraySnapshot
 from .appending import NewRow
 
@@ -65,14 +65,11 @@ def row_type(table: Table, *only: str, without: tuple[str, ...] = ("request_id",
 
 def request_field(name: str) -> tuple[Any, Any]:
     """The type and the description of a field of a request, as JSON has it; all are optional."""
-    if is_weight(name):
-        description = f"the request's own weight of the {name.removeprefix('weight_')} term"
-        return float, Field(default=None, description=description)
     column = REQUESTS.columns[name]
     type_ = str if pa.types.is_timestamp(column.type) else _python_type(column.type)
     if name in _WORDS:
         type_ = Literal[tuple(_WORDS[name].values)]
-    elif name in ("variables", "state"):
+    elif name in ("variables", "state", "weights"):
         type_ = dict[str, Any] | str
     return type_, Field(default=None, description=column.doc)
 

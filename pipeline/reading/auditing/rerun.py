@@ -8,6 +8,7 @@ Note: the requests are read with their texts. A request with an erased text can 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,6 @@ from ...line.lanes import MODEL_FAULTS, lanes_off
 from ...line.provenance import parts_of, provenance
 from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
-from ...requests.fields import is_weight, own_weights, weights_of, weights_text
 from ..access import pinned_corpus
 from ..snapshots import Readable
 
@@ -79,9 +79,11 @@ class Recorded:
 
     def changed(self, columns: Mapping[str, Any]) -> Recorded:
         """The same requests with other values in some columns, one value for all of them; without those refused on arrival."""
-        requests, own = self.requests, own_weights(columns)
-        changed = {name: [value] * requests.num_rows for name, value in columns.items() if not is_weight(name)}
-        changed["weights"] = [weights_text(weights_of(text) | own) for text in requests["weights"].to_pylist()]
+        requests = self.requests
+        changed = {name: [value] * requests.num_rows for name, value in columns.items()}
+        if own := columns.get("weights"):
+            asked = requests["weights"].to_pylist()
+            changed["weights"] = [json.dumps({**json.loads(text or "{}"), **own}, sort_keys=True) for text in asked]
         for name, values in changed.items():
             at = requests.schema.get_field_index(name)
             field = requests.schema.field(at)

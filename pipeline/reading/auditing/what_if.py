@@ -23,7 +23,7 @@ from ...engines.shards import with_counters
 from ...line.driver import together
 from ...line.tokenizers import registered
 from ...requests.allowed_names import AllowedNames
-from ...requests.fields import GROUPS, column_of, columns_of, fields_of, is_weight
+from ...requests.fields import column_of, columns_of, fields_of
 from ...runs.parts import VIEWS
 from ..access import opened
 from ..grants import grants_or_none
@@ -32,10 +32,9 @@ from .difference import changes as compare
 from .reproduce import changed_since
 from .rerun import Recorded, line_of
 
-CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "detail", "merge_policy", "output_shape", "role"}))
-"""Columns of a request that may be changed, in addition to the weights of recorded plugin terms: none of them opens a
-row that the request could not see.
-"""
+CHANGEABLE = ("detail", "lane_k", "max_chars", "max_chunk_tokens", "max_items", "max_items_per_source", "max_tokens",
+              "merge_policy", "output_shape", "pool_k", "role", "tokenizer", "weights")  # fmt: skip
+"""Columns of a request that may be changed: none of them opens a row that the request could not see."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,9 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
         InputError: a name cannot be changed, or its value is invalid.
     """
     for name in given:
-        column = column_of(name)
-        if column not in CHANGEABLE and not is_weight(column) and name != "weights":
-            raise InputError.one_of(
-                [column.replace("weight_", "weights.") for column in (*CHANGEABLE, "weight_PLUGIN.TERM")], name, at,
-                hint="principal, purpose, project and time are fixed; make a new request for another scope",
-            )  # fmt: skip
+        if column_of(name) not in CHANGEABLE:
+            hint = "principal, purpose, project and time are fixed; make a new request for another scope"
+            raise InputError.one_of(CHANGEABLE, name, at, hint=hint)
     found = columns_of(given, at)
     if not found:
         raise InputError.described("at least one change", "none", at)
