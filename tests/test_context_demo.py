@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from edges import disagreements
+from golden_file import expect_golden
 from scoped_retrieval.nodes.turns.words import EVENT_KINDS
 from scoped_retrieval.pipeline.context.line import build_context_driver
 from scoped_retrieval.pipeline.context.projections import demonstration
@@ -14,16 +14,9 @@ from scoped_retrieval.pipeline.context.projections import demonstration
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def same_as_golden(name: str, text: str) -> None:
-    file = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
-
-
 @pytest.mark.golden
 def test_round_nine_reads_as_recorded():
-    same_as_golden("context-round-9.txt", demonstration().text())
+    expect_golden(GOLDEN / "context-round-9.txt", demonstration().text())
 
 
 @pytest.mark.golden
@@ -33,12 +26,12 @@ def test_the_ledger_of_round_nine_reads_as_recorded():
         f"{row['source_id']}: {row['action']} ({row['mode']}), {row['reason']}, {row['tokens']} tokens\n"
         for row in rows
     ]
-    same_as_golden("context-round-9-ledger.txt", "".join(lines))
+    expect_golden(GOLDEN / "context-round-9-ledger.txt", "".join(lines))
 
 
 @pytest.mark.golden
 def test_the_wiring_is_the_golden_one():
-    same_as_golden("context-dataflow.txt", "".join(f"{line}\n" for line in build_context_driver().dataflow()))
+    expect_golden(GOLDEN / "context-dataflow.txt", "".join(f"{line}\n" for line in build_context_driver().dataflow()))
 
 
 def test_neighbors_agree_on_the_table_between_them():

@@ -56,21 +56,19 @@ def test_a_record_is_replayed_by_its_name_though_its_input_was_recorded_again(tm
     for name, made_ in zip(names, (first, second), strict=True):
         again = store.replay(name)
         assert (again.record, again.projection.text()) == (name, made_[0].text())
+        assert store.record(made_) == name, "recorded once"
     last = store.replay(first[0].input_id)
     assert (last.record, last.projection.text()) == (names[1], second[0].text())
 
 
 def test_records_of_one_input_that_differ_in_anything_kept_have_names_of_their_own(tmp_path: Path):
     store, names = ContextStore(tmp_path, principal="ana"), []
-    for tokens, project, run in ((8000, "A", "r1"), (9000, "A", "r1"), (8000, "B", "r1"), (8000, "A", "r2")):
-        given = policy(project=project, run_id=run).project_turns(
-            turns=[{}], events=Session().events, session_id="s", budget={"maxTokens": tokens}
-        )
+    for project, run in (("A", "r1"), ("B", "r1"), ("A", "r2")):
+        given = policy(project=project, run_id=run).project_turns(turns=[{}], events=Session().events, session_id="s")
         names.append(store.record(given, now=NOON))
         turn = store.replay(names[-1]).projection.turn
-        assert (turn["max_tokens"], turn["project"], turn["run_id"]) == (tokens, project, run)
-        assert store.record(given) == names[-1], "recorded once"
-    assert len(set(names)) == 4
+        assert (turn["project"], turn["run_id"]) == (project, run)
+    assert len(set(names)) == 3
 
 
 def test_no_text_stands_in_a_table_and_no_input_as_a_whole(tmp_path: Path):
@@ -119,11 +117,12 @@ def test_an_input_that_kept_nothing_of_a_snapshot_is_its_child(tmp_path: Path):
     session = Session()
     items = [item("code#1", "src/a.py", "long words " * 400, evidence_id="row-a")]
     some = [snapshot(*items), snapshot(name="snap-2")]
-    made = policy().project_turns(
-        turns=[{}], events=session.events, snapshots=some, budget={"maxTokens": 160, "reservedOutputTokens": 0}
-    )
     store = ContextStore(tmp_path, principal="ana")
-    store.record(made)
+    store.record(
+        policy().project_turns(
+            turns=[{}], events=session.events, snapshots=some, budget={"maxTokens": 160, "reservedOutputTokens": 0}
+        )
+    )
     (child,) = store.children_of("snap-1")
     (row,) = [row for row in child.projection.decisions if row["evidence_id"] == "row-a"]
     assert (child.projection.status, row["action"]) == ("ok", "exclude") and row["reason_code"].startswith("budget")
@@ -135,10 +134,8 @@ def test_the_children_of_a_snapshot_are_the_inputs_that_draw_on_it(tmp_path: Pat
     store.record(made())
     found = store.children_of("snap-1")
     assert sorted(each.projection.input_id for each in found) == ["s/2", "s/4", "s/6"]
-    assert store.children_of("snap-2") == []
-    assert [
-        row["reason_code"] for row in found[0].projection.decisions if row["source_kind"] == "retrieval_result"
-    ] == ["failing_stack"]
+    (row,) = [row for row in found[0].projection.decisions if row["source_kind"] == "retrieval_result"]
+    assert row["reason_code"] == "failing_stack"
 
 
 def test_an_input_that_does_not_follow_from_its_record_is_told(tmp_path: Path):

@@ -38,6 +38,21 @@ def test_what_a_snapshot_did_not_select_was_not_recalled_for_its_reason() -> Non
     assert found["layer"] == "retrieval_not_recalled" and "max_items" in found["answer"]
 
 
+def test_a_file_that_was_edited_in_place_of_the_rule_it_is_lacks_isolation() -> None:
+    session = Session()
+    session.add("file.modified", turn=1, path="AGENTS.md", version="2", diff="+Run the tests.")
+    found = asked(session, "rule:AGENTS.md:1", rules=[{"path": "AGENTS.md", "text": "Run the tests."}])
+    assert found["layer"] == "trust_isolation_missing"
+
+
+def test_an_event_that_others_went_before_was_not_ranked() -> None:
+    session = read_session()
+    for number in range(12):
+        session.add("search.result", turn=1, query="q", matches=[{"path": f"src/m{number}.ts", "line": 1, "text": "q"}])
+    found = asked(session, "event:e2", budget={"maxTokens": 9_000, "tailLimit": 2})
+    assert found["layer"] == "ordering_not_ranked"
+
+
 @pytest.mark.parametrize("expected", ["e1", "a.test.ts:7 expected"])
 def test_an_event_before_the_horizon_was_cut_by_the_budget(expected: str) -> None:
     session = Session()

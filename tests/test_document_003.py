@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from command_line import run
 from context_session import RULES, Session, item, memory, modes, policy, projected, reasons, snapshot
-from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS, SELECTION_GATES
+from scoped_retrieval.nodes.turns.words import SELECTION_GATES
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog
-from scoped_retrieval.pipeline.context.policy import ContextPolicy
 from scoped_retrieval.pipeline.context.projection import Projection
 from scoped_retrieval.pipeline.context.projections import demonstration
 from scoped_retrieval.pipeline.context.why import why
@@ -290,7 +289,7 @@ def test_s3_22_of_twenty_matches_four_kinds_are_shown_and_the_others_are_referen
     assert "other/m1.ts:1" in seen.text() and "needle 1" not in seen.text(), "a reference shows no text"
 
 
-def test_s3_23_nine_levels_and_the_input_follows_them():
+def test_s3_23_24_25_nine_levels_and_the_input_follows_them():
     seen = projected(**full())
     levels = {row["source_kind"]: row["level"] for row in seen.decisions if row["mode"] not in ("none", "reference")}
     expected = {
@@ -299,21 +298,10 @@ def test_s3_23_nine_levels_and_the_input_follows_them():
     }  # fmt: skip
     assert {kind: levels[kind] for kind in expected} == expected
     text = seen.text()
-    marks = ("Only modify the current", "Run the tests.", "Fix the failing tests.", "- phase: ", "Latest observation", "Recent tail:", "Evidence:",
-             "Memory hints", "Earlier rounds")  # fmt: skip
+    marks = ("Only modify the current", "Run the tests.", "Fix the failing tests.", "Do not change the public API.", "- phase: ", "src/a.ts:1 error",
+             "plan: parser first", "Latest observation:", "Recent tail:", "Evidence:", "Memory hints", "Past records indicate", "Earlier rounds",
+             "Tried: a default role")  # fmt: skip
     assert [text.index(mark) for mark in marks] == sorted(text.index(mark) for mark in marks)
-
-
-def test_s3_24_25_rules_current_facts_and_constraints_come_first():
-    text = projected(**full()).text()
-    for first, second in (
-        ("Run the tests.", "Latest observation"),
-        ("Do not change the public API.", "Latest observation:"),
-        ("Latest observation:", "Tried: a default role"),
-        ("src/a.ts:1 error", "plan: parser first"),
-        ("Do not change the public API.", "Past records indicate"),
-    ):
-        assert 0 < text.index(first) < text.index(second), (first, second)
 
 
 # --- E: compression -----------------------------------------------------------------------------------------------------
@@ -452,17 +440,6 @@ def test_s3_34_a_budget_has_eight_parts_and_each_has_a_limit():
         assert shown == set() and limited.estimated_tokens < seen.estimated_tokens, part
 
 
-def test_s3_35_required_parts_stay_at_every_limit():
-    given = full()
-    least = projected(**given, budget={"maxTokens": 10, "reservedOutputTokens": 0}).estimated_tokens
-    for limit in (least, least + 40, 4 * least):
-        seen = projected(**given, budget={"maxTokens": limit, "reservedOutputTokens": 0})
-        form = modes(seen)
-        assert {form[id_] for id_ in ("rule:system:0", "goal:e0", "constraint:e1", "state")} == {"full"}
-    low = projected(**(given | {"memories": [memory(confidence=0.2)]}))
-    assert reasons(low)["memory:m1"] == "low_confidence"
-
-
 PHASES = ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked")
 
 
@@ -548,46 +525,6 @@ def test_s3_42_the_model_sees_no_reason_and_every_row_has_one():
     assert all(row["reason"] and row["reason_code"] for row in seen.decisions)
     excluded = [row for row in seen.decisions if row["action"] == "exclude" and row["reason_code"] not in told]
     assert excluded and not [row for row in excluded if row["reason"] in seen.text()]
-
-
-def failures() -> dict[str, tuple[Projection, str, Any]]:
-    """For each layer an input, what was expected in it, and the session."""
-    session = Session()
-    session.add("file.read", turn=1, path="src/a.ts", version="1", content="export const a = 1;")
-    session.add("user.message", turn=1, text="Keep it short. " * 400)
-    session.add("user.message", turn=1, text="Go on.")
-    for number in range(12):
-        session.add("search.result", turn=1, query="q", matches=[{"path": f"src/m{number}.ts", "line": 1, "text": "q"}])
-    session.failing("src/m1.ts:1 error " * 30, turn=2)
-    place = len(session.events)
-    seen = projected(session, turn={"asOfSeq": place}, budget={"maxTokens": 2400, "userWordsTokens": 300})
-    ranked = projected(session, turn={"asOfSeq": place}, budget={"maxTokens": 9000, "tailLimit": 2})
-    written = Session()
-    written.add("file.modified", turn=1, path="AGENTS.md", version="2", diff="+Run the tests.")
-    rules = [{"path": "AGENTS.md", "text": "Run the tests."}]
-    after = {name: Session() for name in ("unused", "failed", "unverified")}
-    for other in after.values():
-        other.events = [*session.events]
-    after["unused"].add("command.finished", turn=3, command="ls", exitCode=0, stdout="x")
-    after["failed"].add("command.finished", turn=3, command="node src/a.ts", exitCode=1, stderr="boom")
-    after["unverified"].add("file.modified", turn=3, path="src/a.ts", version="2", diff="+x")
-    events = {name: read_events(other.events) for name, other in after.items()}
-    log = read_events(session.events)
-    tight = projected(session, turn={"asOfSeq": place}, budget={"maxTokens": 1500})
-    return {
-        "retrieval_not_recalled": (seen, "src/never.ts", log), "ordering_not_ranked": (ranked, "event:e4", log),
-        "budget_cut": (tight, "src/m1.ts:1 error", log), "summary_lost_constraint": (seen, "event:e2", log),
-        "trust_isolation_missing": (projected(written, rules=rules), "rule:AGENTS.md:1", None), "model_did_not_use": (seen, "src/a.ts", events["unused"]),
-        "tool_execution_wrong": (seen, "src/a.ts", events["failed"]), "verification_missing": (seen, "src/a.ts", events["unverified"]),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("layer", FAILURE_LAYERS.values)
-def test_s3_43_each_of_eight_layers_is_named(layer: str):
-    assert len(FAILURE_LAYERS.values) == 8
-    seen, expected, events = failures()[layer]
-    found = why(seen, expected, events=events)
-    assert found["layer"] == layer, found
 
 
 def test_s3_44_why_serializer_was_not_found_in_round_12():
@@ -870,11 +807,7 @@ def test_s3_61_round_nine_reads_as_the_worked_input_of_the_document(capsys: pyte
     assert "at frame 30" not in out, "not the full history"
 
 
-def test_s3_62_an_input_is_recorded_and_its_request_names_what_it_showed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    Path("s.jsonl").write_text("".join(json.dumps(event) + "\n" for event in full()["session"].events))
-    code, out, _ = run("context", "project", "s.jsonl", capsys=capsys)
-    assert code == 0 and run("show", "s/8", capsys=capsys)[:2] == (0, out)
+def test_s3_62_the_request_of_an_input_names_what_it_showed():
     seen = projected(**full() | {"memories": [memory(), memory("m2", lifecycle="candidate")]})
     payload = seen.request_event(event_id="r", created_at="2026-05-20T10:00:00Z")["payload"]
     assert payload["retrievalSnapshotIds"] == ["snap-1"] and payload["evidenceIds"] == ["snap-1:code#1", "memory:m1"]
@@ -999,7 +932,3 @@ def test_s3_71_tools_for_outside_knowledge_are_shown_only_if_the_turn_states_the
     assert [
         projected(tools=[listed], turn={"phase": phase}).model_input["tools"] for phase in ("diagnosing", "editing")
     ] == [["web"], []]
-
-
-def test_policies_are_made_by_their_public_name():
-    assert ContextPolicy().project().conditions == ["no_user_goal", "empty_session"]
