@@ -139,20 +139,6 @@ def assert_whole_sets(made: dict[str, pa.Table], request_id: str) -> None:
     assert not any(row["conflict_note"] for row in shown if set_of[row["evidence_id"]] is None)
 
 
-@given(ITEMS, SHAPES, DETAILS, st.integers(20, 500), st.integers(1, 120), st.integers(1, 4))
-@settings(max_examples=30, deadline=None)
-def test_a_conflict_set_is_shown_whole_or_not_at_all(
-    rows: list[dict[str, Any]], shape: str, detail: str, tokens: int, chunk: int, items: int
-) -> None:
-    contract = {
-        "output_shape": shape, "detail": detail, "max_tokens": tokens, "max_chunk_tokens": chunk, "max_items": items,
-        "max_unverified_items": 9, "max_items_per_source": 9,
-    }  # fmt: skip
-    made = line(rows, requests={"r1": contract, "r2": contract | {"max_tokens": 3 * tokens, "max_items": 7}}).run()
-    for request_id in ("r1", "r2"):
-        assert_whole_sets(made, request_id)
-
-
 @given(ITEMS, DETAILS, st.integers(40, 400), st.integers(1, 120))
 @settings(max_examples=30, deadline=None)
 def test_the_range_that_trimming_kept_is_shown(

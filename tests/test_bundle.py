@@ -95,12 +95,6 @@ def test_each_state_has_its_action(changes: dict[str, Any], rows: list[dict[str,
         FallbackDecision.model_validate(one)
 
 
-def test_without_an_overlay_the_shared_corpus_answers_alone():
-    found = asked(role="anybody")
-    assert ("no_overlay", "continue") in {(one["state"], one["action"]) for one in found.fallback_decisions}
-    assert "ONLY_SHARED_CORPUS" in {warning["code"] for warning in found.bundle["warnings"]}
-
-
 def test_states_are_a_set_and_the_worst_action_stands_first():
     rows = [{"condition": c, "action": a, "message": "m"} for c, a in (
         ("forbidden_hit", "continue"), ("over_budget", "degrade"), ("conflicting", "warn"), ("stale_dominant", "warn"))]  # fmt: skip

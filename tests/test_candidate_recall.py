@@ -212,8 +212,3 @@ def test_the_semantic_lane_gives_exact_cosines_of_admissible_rows() -> None:
     best = sorted(expected, key=lambda n: -expected[n])[:6]
     assert names(world, found) == [str(n) for n in best]
     assert found["score"].to_pylist() == [expected[n] for n in best]
-
-
-def test_without_an_encoder_the_semantic_lane_is_empty() -> None:
-    world = frame([{"name": "a", "text": "session"}])
-    assert _lane(world, "semantic", question="session") == []

@@ -8,7 +8,6 @@ import pytest
 from recall_world import NOW, day, frame, line, names, rules
 
 _PLAN = rules({"lanes": ["lexical", "graph"]})
-COMMIT = "c" * 40
 SEED = {"name": "seed", "text": "session", "path": "docs/a.md", "links": ["b.md"]}
 
 
@@ -47,18 +46,6 @@ def test_a_row_that_many_paths_reach_comes_first() -> None:
     seeds = [{**SEED, "name": f"seed {n}", "path": f"docs/s{n}.md", "links": ["b.md", f"only{n}.md"]} for n in range(3)]
     rows = [*seeds, doc("b"), *(doc(f"only{n}") for n in range(3))]
     assert next(iter(_walked(rows))) == "b"
-
-
-@pytest.mark.parametrize(
-    "stop", [{"withheld_by": 13}, {"foreign": True}, {"project": "billing"}, {"recorded_time": day(20)}]
-)
-def test_what_a_gate_stops_is_not_reached_and_leads_nowhere(stop: dict[str, Any]) -> None:
-    rows = [SEED, doc("b", ["c.md"], **stop), doc("c")]
-    assert _walked(rows, as_of=day(10)) == {}
-    assert _walked([SEED, doc("b", ["c.md"]), doc("c")], as_of=day(10)) == {
-        "b": ("citation", 0.9),
-        "c": ("citation", 0.9),
-    }
 
 
 def test_calls_lead_to_definitions_and_many_of_a_name_share_the_confidence() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from scoped_retrieval.nodes.lanes import NO_VECTORS, SOME_VECTORS
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from small_corpus import NOON, Story, days_ago, row
@@ -14,14 +12,6 @@ from stand_in_encoder import WordsByTheirStart
 
 QUESTION = "why does the default role fail?"
 SEEN = {"path": "docs/roles.md", "text": "the default role is guest for sessions\n"}
-SHUT: dict[str, dict[str, Any]] = {
-    "zone": {"zone": "restricted"},
-    "branch": {"branch": "side"},
-    "principals": {"principals": ["bob"]},
-    "visibility": {"declared_visibility": "runtime-only"},
-    "future": {"recorded_time": NOON + timedelta(days=3)},
-    "removed": {"deleted_at": days_ago(0.5)},
-}
 
 
 def told(folder: Path, *publications: tuple[bool, dict[str, Any]], **how: Any) -> Retrieval:
@@ -37,19 +27,6 @@ def told(folder: Path, *publications: tuple[bool, dict[str, Any]], **how: Any) -
 
 def off(found: Retrieval) -> list[str]:
     return [row["message"] for row in found.conditions if row["condition"] == "lane_off"]
-
-
-@pytest.mark.parametrize("number", range(2 * len(SHUT)))
-def test_a_row_that_may_not_be_seen_says_nothing_about_vectors(tmp_path: Path, number: int):
-    """Every reason with vectors and without, and every combination of text and order with either."""
-    columns = list(SHUT.values())[number // 2]
-    encoded, lent, before = number % 2 == 1, number % 4 in (0, 3), number % 8 in (0, 1, 6, 7)
-    seen = (not encoded, SEEN)
-    unseen = (encoded, {"path": "hr/salaries.md", "text": SEEN["text"] if lent else "default salaries\n"} | columns)
-    publications = [unseen, seen] if before else [seen, unseen]
-    alone, beside = told(tmp_path / "alone", seen), told(tmp_path / "beside", *publications)
-    assert (beside.conditions, beside.action, beside.block) == (alone.conditions, alone.action, alone.block)
-    assert off(alone) == ([NO_VECTORS] if encoded else [])
 
 
 def test_rows_that_may_be_seen_are_counted(tmp_path: Path):

@@ -82,11 +82,6 @@ def test_every_part_of_a_preferred_source_counts(part: str, value: Any) -> None:
     assert one != answer({key: [{**prefers(boost=0.8), part: value}]})
 
 
-def test_the_role_of_a_request_selects_its_overlay() -> None:
-    first, second = overlay(), overlay({"role_id": "other", "source_policy.forbidden_sources": ["docs:*"]})
-    assert shown(asked(first, second)) != shown(asked(second, first))
-
-
 def test_a_role_sees_no_row_that_its_requests_would_not_see_without_it() -> None:
     widest = overlay(
         {"source_policy.allowed_sources": ["*"], "vocabulary.preferred_terms": ["secret"], "bridge_roles": ["x"]}
@@ -94,14 +89,6 @@ def test_a_role_sees_no_row_that_its_requests_would_not_see_without_it() -> None
     rows = [{"entity": "open", "source_id": "docs:a", "text": "The queue is open."},
             {"entity": "shut", "source_id": "docs:a", "text": "The queue is secret.", "principals": []}]  # fmt: skip
     assert shown(asked(widest, rows=rows)) == ["open"]
-
-
-@pytest.mark.parametrize(("roles", "seen"), [(["reader"], False), (["tester"], True), (None, True)])
-def test_a_row_that_excludes_the_role_is_not_shown(roles: list[str] | None, seen: bool) -> None:
-    rows = [{"entity": "one", "source_id": "docs:a", "text": "The queue.", "excluded_roles": roles},
-            {"entity": "two", "source_id": "docs:a", "text": "The queue again.", "excluded_roles": ["nobody"]}]  # fmt: skip
-    assert ("one" in shown(asked(overlay(), rows=rows))) == seen
-    assert "one" in shown(asked(rows=rows))
 
 
 def test_sources_take_turns_where_diversity_is_required() -> None:

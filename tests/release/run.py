@@ -1,9 +1,8 @@
 """Build what would be released and use it without the checkout, on every supported Python: `make release-check`.
 
 The wheel and the sdist are each installed into an empty environment of each Python, in a temporary folder. There the demo
-runs, a question is asked of a small folder and its snapshot replayed and verified, and the fixtures of older formats
-are opened, replayed, verified, upgraded and erased by their tests. A supported Python that this machine lacks is an error
-unless `--present` is given; either way it is named.
+runs, and a question is asked of a small folder and its snapshot replayed and verified. A supported Python that this machine
+lacks is an error unless `--present` is given; either way it is named.
 """
 
 from __future__ import annotations
@@ -21,10 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SUPPORTED = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if name.startswith("Programming Language")]
-EXTRAS = "semantic,viz,fast,remote,sign"
-"""What the demo shows and the tests of formats import."""
-TESTS = ("test_corpus_heads.py", "test_input_versions.py")
-TOOLS = ("pytest", "hypothesis")
+EXTRAS = "semantic,viz,fast"
+"""What the demo shows."""
 
 
 def main() -> int:
@@ -64,24 +61,16 @@ def build(dist: Path) -> tuple[Path, Path]:
 
 
 def check(python: str, archive: Path, folder: Path, *, whole: bool) -> None:
-    """Install one archive and use it; `whole` adds the semantic lane and the tests of older formats."""
+    """Install one archive and use it; `whole` adds the semantic lane."""
     run(python, "-m", "venv", str(folder / "venv"), cwd=folder.parent)
     scripts = folder / "venv/bin"
     pip = (str(scripts / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     wanted = f"scoped-retrieval[{EXTRAS}] @ {archive.as_uri()}" if whole else str(archive)
-    run(*pip, "--constraint", str(ROOT / "constraints.txt"), wanted, *(TOOLS if whole else ()), cwd=folder)
+    run(*pip, "--constraint", str(ROOT / "constraints.txt"), wanted, cwd=folder)
     command = str(scripts / "scoped-retrieval")
     run(command, "--version", cwd=folder)
     run(command, "demo", *(() if whole else ("--no-semantic",)), cwd=folder)
     smoke(command, folder / "smoke")
-    if whole:
-        copied = folder / "tests"
-        shutil.copytree(ROOT / "tests", copied, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(ROOT / "data/policies", folder / "data/policies")
-        places = os.pathsep.join(str(copied / name) for name in ("support", "properties"))
-        files = [str(copied / name) for name in TESTS]
-        options = ("-q", "--import-mode=importlib", f"--rootdir={copied}", "-W", "error", "-p", "no:cacheprovider")
-        run(str(scripts / "python"), "-m", "pytest", *options, *files, cwd=folder, PYTHONPATH=places)
 
 
 def smoke(command: str, folder: Path) -> None:

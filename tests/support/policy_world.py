@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from role_world import NOW
+from role_world import NOW, changed
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import load_grants
@@ -98,23 +97,6 @@ def sample() -> Corpus:
     table = pa.table({name: [row.get(name) for row in ROWS] for name in names})
     normal, _ = normalize(table, project="shop", principal="ana", now=NOW)
     return Corpus.of_rows(normal, now=NOW, encoder=WordsByTheirStart())
-
-
-def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy with some values by dotted key; a number counts in a list, and None takes the key out."""
-    made = copy.deepcopy(dict(base))
-    for path, value in changes.items():
-        *parents, leaf = path.split(".")
-        part: Any = made
-        for parent in parents:
-            part = part[int(parent)] if isinstance(part, list) else part.setdefault(parent, {})
-        if isinstance(part, list):
-            part[int(leaf)] = value
-        elif value is None:
-            part.pop(leaf)
-        else:
-            part[leaf] = value
-    return made
 
 
 def asked(parts: Mapping[str, Mapping[str, Any]]) -> Retrieval:

@@ -75,16 +75,26 @@ def corpus(rows: Sequence[Mapping[str, Any]] = ROWS, *, vectors: bool = False) -
     return Corpus.of_rows(normal, now=NOW, encoder=WordsByTheirStart() if vectors else None)
 
 
-def overlay(changes: Mapping[str, Any] = {}) -> dict[str, Any]:
-    """The neutral overlay with some values by dotted key."""
-    made = copy.deepcopy(NEUTRAL)
+def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy with some values by dotted key; a number counts in a list, and None takes the key out."""
+    made = copy.deepcopy(dict(base))
     for path, value in changes.items():
         *parents, leaf = path.split(".")
-        part = made
+        part: Any = made
         for parent in parents:
-            part = part[parent]
-        part[leaf] = value
+            part = part[int(parent)] if isinstance(part, list) else part.setdefault(parent, {})
+        if isinstance(part, list):
+            part[int(leaf)] = value
+        elif value is None:
+            part.pop(leaf)
+        else:
+            part[leaf] = value
     return made
+
+
+def overlay(changes: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """The neutral overlay with some values by dotted key."""
+    return changed(NEUTRAL, changes)
 
 
 def policies(*overlays: Mapping[str, Any]) -> Policies:
