@@ -87,12 +87,11 @@ def project(
 def import_(
     transcript: Annotated[Path, typer.Argument(metavar="TRANSCRIPT", help="A transcript of Claude Code or Codex CLI.")],
     out: Annotated[Path, typer.Option("--out", metavar="LOG", help="Folder of the session log to write.")],
-    kind: Annotated[str | None, typer.Option("--kind", help="claude-code or codex; default: detected.")] = None,
 ) -> None:
     """Convert an agent's transcript into a session log."""
     from ..context.projections import import_transcript
 
-    found = import_transcript(transcript, out, kind)
+    found = import_transcript(transcript, out)
     emit(found)
     note(f"next: `context project {out}`, with --all for every request that the agent made")
 

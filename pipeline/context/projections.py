@@ -143,13 +143,13 @@ def _own_snapshots(settings: Settings, rows: LogRows, turns: list[dict[str, Any]
     return [each for each in found if each is not None]
 
 
-def import_transcript(path: str | Path, out: str | Path, kind: str | None = None) -> dict[str, Any]:
+def import_transcript(path: str | Path, out: str | Path) -> dict[str, Any]:
     """Write a transcript into a session log; events that it already has are skipped.
 
     Raises:
         InputError: as `events_of_transcript`, or the folder is the log of another session.
     """
-    session_id, events, left_out = events_of_transcript(path, kind)
+    session_id, events, left_out = events_of_transcript(path)
     log = SessionLog.open(out, session_id=session_id)
     held = {row["event_id"] for row in log.read().events}
     new = log.append([event for event in events if event["id"] not in held])

@@ -28,7 +28,7 @@ KINDS = {"claude-code": claude_code.events_of, "codex": codex.events_of}
 
 def kind_of(records: Sequence[Record]) -> str | None:
     """The product that wrote these records; None for other records."""
-    for record in records[:50]:
+    for record in records:
         if "sessionId" in record or "parentUuid" in record:
             return "claude-code"
         if record.get("type") in ("session_meta", "response_item", "event_msg", "turn_context"):
@@ -36,18 +36,16 @@ def kind_of(records: Sequence[Record]) -> str | None:
     return None
 
 
-def events_of_transcript(path: str | Path, kind: str | None = None) -> tuple[str, list[dict[str, Any]], Counter[str]]:
+def events_of_transcript(path: str | Path) -> tuple[str, list[dict[str, Any]], Counter[str]]:
     """The id of the session, its events, and counts of what was left out.
 
     Raises:
         InputError: the file cannot be read, the kind of transcript is unknown, or it has no messages and no tools.
     """
-    if kind is not None and kind not in KINDS:
-        raise InputError.one_of(KINDS, kind, "--kind")
     file = Path(path)
     read = read_event_file(file)
     left_out = Counter({"lines that cannot be read": read.skipped} if read.skipped else {})
-    kind = kind or kind_of(read.values)
+    kind = kind_of(read.values)
     if kind is None:
         hint = "transcripts lie in ~/.claude/projects and ~/.codex/sessions; other logs are read as one event per line, see docs/context.md"  # fmt: skip
         raise InputError.described("a transcript of Claude Code or Codex CLI", "neither", str(file), hint=hint)

@@ -1,9 +1,8 @@
 """Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`.
 
-Of the two accounts in a rollout, `response_item` is the input and output of the model. Of the other, `event_msg`, these
-are read: what the user typed, and the ends of commands, patches and calls to MCP servers, which have more fields than
-the output that the model got. Both have a form of their own, or are an `item_completed` since 0.150. A round begins
-when the model answers new input.
+Of the two accounts in a rollout, `response_item` is the input and output of the model. Of the other, `event_msg`, only
+what the first lacks is read: what the user typed, took back and declined. These have a form of their own, or are an
+`item_completed` since 0.150. A round begins when the model answers new input.
 
 Note: messages of the role `user` are the harness's: what the user typed is stated apart.
 """
@@ -20,9 +19,6 @@ from typing import Any
 
 from .transcript import CAPABILITIES, Record, Transcript, mapping, text_of, whole, words
 
-_ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
-_ITEMS = {"UserMessage": "user_message", "CommandExecution": _ENDS[0], "FileChange": _ENDS[1], "McpToolCall": _ENDS[2]}
-"""Types of completed items, and of the messages that say the same."""
 _HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Exit code|Process (?:exited|running)|Original token count|Total output lines)\b[^\n]*\n|\s*\n)+Output:\n"
 )
@@ -39,7 +35,7 @@ def events_of(numbered: Sequence[tuple[int, Record]], name: str) -> Transcript:
     rollout = _Rollout(
         Transcript(name),
         {text_of(each.get("message")) for each in told if each.get("type") == "user_message"},
-        {str(each.get("call_id")) for each in told if each.get("type") in _ENDS},
+        {str(each.get("call_id")) for each in told if each.get("status") == "declined"},
     )
     for number, record in numbered:
         rollout.made.time(record.get("timestamp"))
@@ -51,8 +47,9 @@ def _message(record: Record) -> Record:
     """A message to the user interface; a completed item in the form of the message that says the same."""
     payload = mapping(record.get("payload"))
     item = mapping(payload.get("item")) if payload.get("type") == "item_completed" else {}
-    if (kind := _ITEMS.get(str(item.get("type")))) is None:
+    if not item:
         return payload
+    kind = "user_message" if item.get("type") == "UserMessage" else item.get("type")
     return {**item, "type": kind, "call_id": item.get("id"), "message": text_of(item.get("content"))}
 
 
@@ -63,15 +60,13 @@ class _Rollout:
     made: Transcript
     typed: set[str]
     """What the user typed."""
-    ended: set[str]
-    """Calls whose end a record of its own states."""
+    declined: set[str]
+    """Calls that the user did not permit."""
     folder: Any = None
     """The folder in which commands run that name none."""
     begun: bool = False
     answered: bool = True
     """Whether the model has got new input since it spoke."""
-    told: set[str] = field(default_factory=set)
-    """Calls of which the end was read, which a rollout may state in two forms."""
     heard: tuple[int, str] = (0, "")
     """The last words of the user, and their round."""
     turns: list[int] = field(default_factory=list)
@@ -159,7 +154,7 @@ class _Rollout:
         text, code, failed, process = _read(item.get("output"), ran=capability in ("run", "edit"))
         if process:
             self.made.running[process] = {name: about.get(name) for name in ("command", "cwd")}
-        if item.get("call_id") in self.ended or tool == "update_plan":
+        if item.get("call_id") in self.declined or tool == "update_plan":
             return
         if tool == "apply_patch" and (code == 0 or failed is False):
             patched = _patched(text_of(mapping(call.get("arguments")).get("input")))
@@ -183,13 +178,8 @@ class _Rollout:
         return PureWindowsPath(*names).as_posix() if names else ""
 
     def _told(self, id_: str, payload: Record) -> None:
-        """A message to the user interface that states more than the item that it is about."""
-        kind, id_of_call = payload.get("type"), str(payload.get("call_id"))
-        unknown = {"requestId": words(payload.get("call_id"))}
-        call, about = self.made.calls.get(id_of_call, unknown), self.made.about(id_of_call) or unknown
-        if kind in _ENDS and id_of_call in self.told:
-            return
-        self.told.add(id_of_call if kind in _ENDS else "")
+        """A message to the user interface that states what no item of the model does."""
+        kind = payload.get("type")
         if kind == "user_message":
             self._user(id_, text_of(payload.get("message")))
         elif kind == "thread_rolled_back":
@@ -201,41 +191,11 @@ class _Rollout:
                 f"permission.{decision}", id_, **asked, reason=words(payload.get("rationale")),
                 command=words(mapping(payload.get("action")).get("command")),
             )  # fmt: skip
-        elif kind in _ENDS and payload.get("status") == "declined":
+        elif payload.get("status") == "declined":
+            call = self.made.calls.get(str(payload.get("call_id")), {"requestId": words(payload.get("call_id"))})
             self.made.add("permission.denied", id_, **call, text=text_of(payload.get("stderr")) or None)
-        elif kind == "exec_command_end":
-            command, printed = payload.get("command"), words(payload.get("aggregated_output"))
-            argv = command if isinstance(command, list) and command else [command]
-            named = {"command": argv[-1], "cwd": self.made.path(payload.get("cwd"))}
-            ended = {"exitCode": whole(payload.get("exit_code")), "isError": payload.get("status") == "failed" or None}
-            shown = {"text": printed} if printed else {name: words(payload.get(name)) for name in ("stdout", "stderr")}
-            self.made.add("command.finished", id_, **{**named, **about}, **ended, **shown)
-        elif kind == "patch_apply_end" and payload.get("success", payload.get("status") == "completed") is True:
-            for path, change in mapping(payload.get("changes")).items():
-                self._changed(id_, about, path, mapping(change))
-        elif kind == "patch_apply_end":
-            self.made.add("tool.error", id_, **about, text=text_of(payload.get("stderr")), isError=True)
-        elif kind == "mcp_tool_call_end":
-            invoked, result = mapping(payload.get("invocation")) or payload, mapping(payload.get("result"))
-            given, error = (
-                mapping(result.get("Ok")) or result,
-                result.get("Err") or mapping(payload.get("error")).get("message"),
-            )
-            failed = error is not None or mapping(given).get("isError") is True
-            tool = about.get("tool") or f"mcp__{invoked.get('server')}__{invoked.get('tool')}"
-            text = text_of(given.get("content")) or text_of(error)
-            kind = "tool.error" if failed else "external.result"
-            self.made.add(kind, id_, **{**about, "tool": tool}, text=text, isError=failed)
         else:
             self.made.left_out[f"messages of type {kind}"] += 1
-
-    def _changed(self, id_: str, about: Record, path: str, change: Record) -> None:
-        """A file that a patch changed."""
-        whole_file, sign = text_of(change.get("content")), "-" if change.get("type") == "delete" else "+"
-        content = whole_file if change.get("type") == "add" else None
-        text = words(change.get("unified_diff")) or "\n".join(f"{sign}{line}" for line in whole_file.splitlines())
-        for each in filter(None, (path, change.get("move_path"))):
-            self.made.add("file.modified", id_, **{**about, "path": self.made.path(each)}, text=text, content=content)
 
     def _roll_back(self, count: int) -> None:
         """The user took back the last turns."""
