@@ -59,7 +59,15 @@ def test_the_ladder_accounts_for_every_row_from_the_corpus_to_the_result(world):
         assert 0 <= trace["admitted"] <= trace["considered"]
         assert ("reason" in trace) == (trace["admitted"] < trace["considered"])
     selected = [d for d in ROWS["decisions"] if d["outcome"] == "selected"]
-    assert recall_xray(ROWS)["filters"][-1]["admitted"] == len(selected)
+    for stage in ("merge", "rank", "select", "pack", "trim", "cite"):
+        rows = copy.deepcopy(ROWS)
+        rows["decisions"][1]["stage"] = stage
+        last = recall_xray(rows)["filters"][-1]
+        assert (last["admitted"], last["considered"], last["reason"]) == (
+            len(selected),
+            len(selected) + 1,
+            "low_score 1",
+        )
 
 
 def test_a_direct_answer_explains_its_tier_and_nothing_else_does(world):
@@ -74,6 +82,21 @@ def test_a_direct_answer_explains_its_tier_and_nothing_else_does(world):
     assert "latencyMs" not in recall_xray(rows, looked_up_ms=8.0, audit=False)["tierExplain"]
     rows["item_details"] = [{"evidence_id": "e1", "tags": [], "importance": 0.6}]
     assert recall_xray(rows)["results"][0]["scoreDecomposition"]["importance"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("lanes", "tier"),
+    [
+        (["exact", "graph", "lexical"], "direct-answer"),
+        (["graph", "lexical", "recent"], "hybrid"),
+        (["graph", "recent"], "graph"),
+        (["recent"], "recent-scan"),
+    ],
+)
+def test_an_item_of_several_lanes_is_served_by_the_first_tier(lanes: list[str], tier: str):
+    rows = copy.deepcopy(ROWS)
+    rows["candidates"][0]["lanes"] = lanes
+    assert recall_xray(rows)["results"][0]["servedBy"] == tier
 
 
 def test_a_memory_was_created_at_its_own_time_and_updated_no_earlier():
@@ -116,6 +139,13 @@ def test_a_graph_path_names_relations_and_a_caller_sees_it_between_rows_that_are
     assert "graphPath" not in recall_xray(rows, audit=False)["results"][0]
     rows["citations"].append(rows["citations"][0] | {"label": "doc#2", "evidence_id": "e0"})
     assert recall_xray(rows, audit=False)["results"][0]["graphPath"] == ["e0", "imports -> e1"]
+    rows["hits"].append({"evidence_id": "e0", "lane": "graph", "withheld": False, "via": "calls 0.5 e9"})
+    result = recall_xray(rows)["results"][0]
+    assert (result["graphPath"], result["graphEdgeConfidences"]) == (
+        ["e9", "calls -> e0", "imports -> e1"],
+        [0.5, 0.87],
+    )
+    assert "graphPath" not in recall_xray(rows, audit=False)["results"][0]
 
 
 def test_evidence_opens_nothing_in_markdown():
@@ -258,7 +288,10 @@ def test_each_state_of_correction_has_its_safety(item, detail, candidate, state,
 def test_scopes_come_from_tags_and_the_namespace_stays_the_scope():
     rows = copy.deepcopy(ROWS)
     tags = ["private", "odd", "work", "do-not-use-outside-this-context", "repo"]
-    rows["item_details"] = [{"evidence_id": "e1", "freshness": "fresh", "tags": tags, "updated_at": None}]
+    rows["item_details"] = [
+        {"evidence_id": id_, "freshness": "fresh", "tags": each, "updated_at": None}
+        for id_, each in (("e0", []), ("e1", tags))
+    ]
     rows["contracts"][0]["namespace"] = "alice"
     known = recall_xray(rows)["results"][0]["provenance"]
     assert known["userContextScopes"] == ["work", "repo", "private", "do-not-use-outside-this-context"]

@@ -80,9 +80,11 @@ def test_the_callers_xray_reads_as_recorded():
 
 
 def test_the_parts_of_a_score_add_up_to_it():
-    text = render_text(ROWS)
-    whole, question, row = (float(each) for each in re.findall(r"(\d\.\d{4}) (?:=|question|row)", text))
-    assert whole == pytest.approx(question + row) and whole == ROWS["ranked"][0]["final"]
+    of_plugin = {**ROWS["ranked"][0], "worth.share": 0.125, "final": 0.875}
+    for ranked in (ROWS["ranked"][0], of_plugin):
+        text = render_text(ROWS | {"ranked": [ranked]})
+        whole, question, row = (float(each) for each in re.findall(r"(\d\.\d{4}) (?:=|question|row)", text))
+        assert whole == pytest.approx(question + row) and whole == ranked["final"]
 
 
 @pytest.mark.golden
