@@ -343,7 +343,13 @@ def test_every_reason_of_a_rejection(reason: str):
     assert [one["reason"] for one in made["rejected"]] == [reason, *["budget_cut"] * disputed]
     assert len(made["selected"]) == (0 if disputed else 1)
     assert made["summary"]["total_candidates"] == len(made["selected"]) + len(made["rejected"])
-    assert made["diagnostics"]["deduped_count"] == (reason == "duplicate")
+    counts = made["diagnostics"]
+    assert counts["candidate_pool_size"] == made["summary"]["total_candidates"]
+    assert (counts["deduped_count"], counts["dropped_forbidden_count"], counts["dropped_stale_count"]) == (
+        reason == "duplicate",
+        reason == "forbidden_source",
+        reason == "stale",
+    )
 
 
 DAY_AGO = NOW - timedelta(days=1)

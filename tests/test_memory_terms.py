@@ -24,9 +24,9 @@ def story_fixture(tmp_path_factory):
     )
 
 
-def answered(story: Story, *plugins: str) -> Any:
-    with story.open(plugins=plugins) as retriever:
-        return retriever.retrieve({"project": "shop", "question": "What is the retry limit of billing?"})
+def answered(story: Story, *plugins: str, question: str = "What is the retry limit of billing?", **opened: Any) -> Any:
+    with story.open(plugins=plugins, **opened) as retriever:
+        return retriever.retrieve({"project": "shop", "question": question})
 
 
 def snapshot(found: Any) -> dict[str, Any]:
@@ -78,6 +78,9 @@ def test_the_importance_that_a_record_states_is_shown_and_counts_where_it_is_ask
     }
     assert terms == {"high.md": 0.9, "low.md": 0.1, "unknown.md": 0.0}
     assert "importance.stated" not in answered(story).tables["score_terms"].column_names
+    (high,) = (id_ for id_, name in path.items() if name == "high.md")
+    (result,) = snapshot(answered(story, question=f"What says {high}?", lanes=["exact"]))["results"]
+    assert result["scoreDecomposition"]["importance"] == 0.9
 
 
 def test_a_memory_is_named_by_the_id_of_its_record_and_another_row_by_its_own(tmp_path):

@@ -99,6 +99,7 @@ def test_a_review_is_in_order_of_time_newest_first(corpus: Path) -> None:
     found = asked(corpus, SPRINT, mode="review", variables=VARIABLES)
     days = re.findall(r"(?m)^\[[^\]]+\] \([^)]*(2025-\d\d-\d\d)\)", found.block)
     assert len(days) > 3 and days == sorted(days, reverse=True)
+    assert f"{PROJECT}/logs/tasks.csv" in cited(found)
 
 
 def test_logs_older_than_the_window_do_not_return_and_decisions_do(corpus: Path) -> None:

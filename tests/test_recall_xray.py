@@ -79,7 +79,9 @@ def test_a_direct_answer_explains_its_tier_and_nothing_else_does(world):
     assert explained["tier"] == "direct-answer"
     assert explained["sourceAnchors"] == ["logs/auth.log:12-14"]
     assert recall_xray(rows, looked_up_ms=8.0)["tierExplain"]["latencyMs"] == 8.0
-    assert "latencyMs" not in recall_xray(rows, looked_up_ms=8.0, audit=False)["tierExplain"]
+    assert (explained["candidatesConsidered"], explained["filteredBy"]) == (4, ["low_score", "not_model_visible"])
+    told = recall_xray(rows, looked_up_ms=8.0, audit=False)["tierExplain"]
+    assert (told["candidatesConsidered"], told["filteredBy"], "latencyMs" in told) == (1, [], False)
     rows["item_details"] = [{"evidence_id": "e1", "tags": [], "importance": 0.6}]
     assert recall_xray(rows)["results"][0]["scoreDecomposition"]["importance"] == 0.6
 
@@ -259,6 +261,7 @@ def test_every_format_names_filters_as_the_document_does():
     assert names[3:7] == ["namespace-scope", "status-active", "trust-zone", "path-deny"]
     assert snapshot["results"][0]["admittedBy"] == names[:7]
     assert snapshot["results"][0]["rejectedBy"] == "status-active"
+    assert "rejectedBy" not in recall_xray(rows, audit=False)["results"][0]
     text = render_xray(snapshot)
     assert f"    admitted-by: {', '.join(names[:7])}\n    rejected-by: status-active\n" in text
     assert all(f"- {name}: 9/9 admitted\n" in text for name in names[3:7])

@@ -95,7 +95,9 @@ def test_an_event_with_an_id_keeps_the_text_and_section_that_its_evidence_id_res
 
 def test_a_memory_keeps_state_scope_sources_confidence_and_time(tmp_path) -> None:
     scope = {"project": "shop", "user": "ben", "branch": "main", "testSuite": "auth"}
-    (row,) = stored(read_memory, lines(tmp_path, {**MEMORY, "scope": scope, "validUntil": "2026-07-01T00:00:00Z"}))
+    more = {"scope": scope, "validUntil": "2026-07-01T00:00:00Z", "tags": ["auth"], "userContextScopes": ["work"]}
+    (row,) = stored(read_memory, lines(tmp_path, MEMORY | more))
+    assert row["tags"] == ["auth", "work"]
     assert (row["entity"], row["path"], row["source_id"]) == ("m1", "memory/m1", "memory:file")
     assert (row["lifecycle"], row["confidence"], row["source_refs"]) == ("verified", 0.9, ["s-1"])
     assert (row["owner_project"], row["owner_user"], row["branch"], row["test_suite"]) == (

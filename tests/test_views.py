@@ -11,7 +11,7 @@ from scoped_retrieval.nodes.schema import Table
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, VIEWS
 from scoped_retrieval.pipeline.views.text_table import text_table
-from scoped_retrieval.pipeline.views.xray import render_text
+from scoped_retrieval.pipeline.views.xray import LISTED, listed_rows, render_text
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -85,6 +85,16 @@ def test_the_parts_of_a_score_add_up_to_it():
         text = render_text(ROWS | {"ranked": [ranked]})
         whole, question, row = (float(each) for each in re.findall(r"(\d\.\d{4}) (?:=|question|row)", text))
         assert whole == pytest.approx(question + row) and whole == ranked["final"]
+
+
+def test_a_caller_is_told_of_no_access_gate_no_candidate_and_no_condition_for_auditors():
+    hidden = ROWS["conditions"][0] | {"condition": "wall_disagreement", "audience": "audit"}
+    rows = dict.fromkeys(LISTED, ()) | ROWS | {"conditions": [*ROWS["conditions"], hidden]}
+    told = listed_rows(rows, audit=False)
+    assert [gate["gate"] for gate in told["filter_ladder"]] == ["visibility", "recorded"]
+    assert told["decisions"] == told["candidates"] == told["ranked"] == []
+    assert [condition["condition"] for condition in told["conditions"]] == ["lane_off"]
+    assert "wall_disagreement" not in render_text(rows, audit=False)
 
 
 @pytest.mark.golden

@@ -151,7 +151,7 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
         [f"{name + ':':<10}{value}" for name, value in header_of(rows).items()],
         _results(rows),
         _removed(rungs) if audit or any(rung.lost for rung in rungs) else [],
-        _not_shown(withheld_of(rows)) if audit else [],
+        _not_shown(withheld_of(rows)),
         _conditions(rows),
         _plan(rows, audit),
     ]
