@@ -296,9 +296,10 @@ def test_scopes_come_from_tags_and_the_namespace_stays_the_scope():
         for id_, each in (("e0", []), ("e1", tags))
     ]
     rows["contracts"][0]["namespace"] = "alice"
-    known = recall_xray(rows)["results"][0]["provenance"]
+    snapshot = recall_xray(rows)
+    known = snapshot["results"][0]["provenance"]
     assert known["userContextScopes"] == ["work", "repo", "private", "do-not-use-outside-this-context"]
-    assert known["scope"] == "namespace:alice"
+    assert (known["scope"], known["namespace"], snapshot["namespace"]) == ("namespace:alice", "alice", "alice")
 
 
 def test_a_query_is_asked_first_and_a_file_may_begin_with_a_tilde(world, tmp_path, monkeypatch, capsys):
