@@ -50,7 +50,6 @@ def turn_states(context_turn: Row, folded: Folded) -> TurnStates:
         "latest_command": f"{command.value} ({command.detail or 'outcome unknown'})" if command else None,
         "latest_observation": json.dumps(observation(latest.value), ensure_ascii=False) if latest else None,
         "checks": _json(checks),
-        "failure": failing[-1]["summary"] if failing else None,
         "failure_paths": sorted({path for each in failing for path in _paths_in(each["summary"]) + _paths_in(each["excerpt"])}),
         "modified_files": [f.fact for f in reversed(folded.facts("modified", zones))],
         "unstated_changes": unstated.value if unstated else 0,

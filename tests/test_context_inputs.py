@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +30,7 @@ from scoped_retrieval.pipeline.context.inputs import (
 )
 from scoped_retrieval.pipeline.context.rules import about_rules, bundled_duty_words, read_rules, rule_files
 
-DEFAULTS = {"turn_id": "0", "as_of": datetime(2026, 5, 20, tzinfo=UTC)}
+DEFAULTS = default_fields({}) | {"session_id": "s"}
 SECRET = "gh" + "p_" + "Ab3dEf6hIj9lMn2pQr5tUv8xYz1b4D7f0GhK"
 
 
@@ -312,7 +312,7 @@ def test_phases_are_read_strictly_and_show_no_outside_tools(tmp_path: Path):
 
 
 def test_a_turn_states_its_topics_and_whether_it_needs_knowledge_from_outside():
-    bare = turn_row({}, DEFAULTS, "turns[0]")
+    bare = turn_row({}, DEFAULTS)
     assert (bare["topics"], bare["external_knowledge"], bare["zones"], bare["task_paths"]) == (
         None,
         False,
@@ -320,12 +320,11 @@ def test_a_turn_states_its_topics_and_whether_it_needs_knowledge_from_outside():
         [],
     )
     defaults = DEFAULTS | default_fields({"topics": ["tests"], "external_knowledge": True, "task_paths": ["a.ts"]})
-    row = turn_row({}, defaults, "turns[0]")
+    row = turn_row({}, defaults)
     assert (row["run_id"], row["topics"], row["external_knowledge"]) == ("run", ["tests"], True)
     row = turn_row(
         {"topics": [], "externalKnowledge": False, "task_paths": [], "instructionSources": [], "zones": []},
         defaults,
-        "turns[0]",
     )
     assert [row[name] for name in ("topics", "external_knowledge", "task_paths", "instruction_sources", "zones")] == [
         [],
@@ -338,10 +337,10 @@ def test_a_turn_states_its_topics_and_whether_it_needs_knowledge_from_outside():
 
 @pytest.mark.parametrize("root", ["/repo", "C:\\repo", "src"])
 def test_paths_of_a_turn_below_an_absolute_working_directory_are_relative_to_it(root: str):
-    row = turn_row({"workingDirectory": root, "taskPaths": [f"{root}/a.ts"], "packageRoot": root}, DEFAULTS, "turns[0]")
+    row = turn_row({"workingDirectory": root, "taskPaths": [f"{root}/a.ts"], "packageRoot": root}, DEFAULTS)
     wanted = ("src/a.ts", "src") if root == "src" else ("a.ts", None)
     assert (row["task_paths"][0], row["package_root"]) == wanted
-    assert turn_row({"packageRoot": f"{root}/lib"}, DEFAULTS | {"working_directory": root}, "t")["package_root"] == (
+    assert turn_row({"packageRoot": f"{root}/lib"}, DEFAULTS | {"working_directory": root})["package_root"] == (
         "src/lib" if root == "src" else "lib"
     )
 
@@ -419,9 +418,9 @@ def test_secrets_are_masked_in_every_input():
         (budget_fields, {"reserved": {"soup": 3}}, "Expected one of rules, user_goal"),
         (budget_fields, {"trimOrder": "sideways"}, "Expected one of default, s003, got 'sideways' - at budget.trimOrder"),
         (default_fields, {"color": "red"}, "got 'color' - at defaults"),
-        *((lambda value: turn_row(value, DEFAULTS, "turns[0]"), value, message) for value, message in (
+        *((lambda value: turn_row(value, DEFAULTS), value, message) for value, message in (
             ({"phase": "dreaming"}, "Expected one of diagnosing"), ({"zones": ["cellar"]}, "Expected one of public"),
-            ({"color": "red"}, "got 'color' - at turns[0]"),
+            ({"color": "red"}, "got 'color' - at turn"),
         )),
         *((seed_facts, value, message) for value, message in (
             ({"usergoall": "x"}, "got 'usergoall' - at state"), ({"turnCount": -1}, "Expected a whole number from 0"),

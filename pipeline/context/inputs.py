@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from importlib import resources
@@ -35,7 +35,7 @@ from ..parsing.strict_json import json_text
 from ..parsing.yaml_files import parse
 from ..sources.jsonl import Record
 from .flags import flags_of, sight_of
-from .masking import from_folder, listed, masked_values, one_path
+from .masking import expect_unicode, from_folder, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES
 
 Row = dict[str, Any]
@@ -306,7 +306,7 @@ def _results(record: Record) -> list[tuple[str, Fact]]:
     return made
 
 
-_TASK: Row = {
+TASK: Row = {
     "project": None, "working_directory": None, "package_root": None, "task_paths": [], "topics": None, "zones": ["public", "internal"],
     "instruction_sources": INSTRUCTION_FILES, "external_knowledge": False, "snapshot_ids": None,
 }  # fmt: skip
@@ -327,25 +327,37 @@ def _task(record: Record) -> dict[str, Any]:
 
 
 def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
-    """The fields of every turn that a policy sets.
+    """The fields of every turn that a policy sets, where it states none the usual ones.
 
     Raises:
         InputError: a field is unknown or invalid.
     """
     record = Record.of(given, at)
-    found = {"run_id": record.text("runId") or "run", **_task(record)}
+    found = {"run_id": record.text("runId") or "run", **TASK, **_task(record)}
     _expect_all_read(record)
     return found
 
 
-def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """A row of CONTEXT_TURNS from the fields that a caller passes for a turn; the others are those of `defaults`."""
+def turn_row(value: Any, defaults: Row, events: Sequence[Row] = (), at: str = "turn") -> Row:
+    """A row of CONTEXT_TURNS from the fields that a caller passes for a turn of these events; the others are those of
+    `defaults`.
+
+    Raises:
+        InputError: a field is unknown or invalid.
+    """
     record = Record.of(value, at)
-    record.value("inputId", "asOfSeq", "budget")  # the caller of this function reads them
-    stated = {"turn_id": record.identifier("turnId"), "as_of": record.instant("asOf")}
-    row = {**_TASK, **defaults, **_task(record), **{name: each for name, each in stated.items() if each is not None}}
-    row["phase"] = record.word(PHASES, "phase")
+    expect_unicode(value, at)
+    seq, budget = record.whole("asOfSeq", least=0, most=len(events)), record.value("budget")
+    seq = len(events) if seq is None else seq
+    last = events[seq - 1] if seq else {"turn_id": None, "turn": 0, "created_at": EPOCH}
+    stated, named = record.identifier("turnId"), record.identifier("inputId")
+    row = {
+        **defaults, **_task(record), **({} if budget is None else budget_fields(budget, f"{at}.budget")),
+        "turn_id": str(last["turn_id"] or last["turn"]) if stated is None else stated, "as_of_seq": seq,
+        "as_of": record.instant("asOf") or last["created_at"], "phase": record.word(PHASES, "phase"),
+    }  # fmt: skip
     _expect_all_read(record)
+    row["input_id"] = named or f"{row['session_id']}/{seq if stated is None else stated}"
     row["working_directory"] = root = one_path(row["working_directory"])
     row["task_paths"] = [from_folder(one_path(each), root) for each in row["task_paths"]]
     package = one_path(row["package_root"])

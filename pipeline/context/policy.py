@@ -18,11 +18,9 @@ from ...nodes.context_tables import CONTEXT_TURNS
 from ...nodes.errors import InputError
 from ...nodes.turns.folding import Fact
 from ..line.tokenizers import load_counters
-from ..sources.jsonl import Record
 from .event_rows import with_checks
 from .events import LogRows, read_events
 from .inputs import (
-    EPOCH,
     budget_fields,
     default_fields,
     items_of_replay,
@@ -122,7 +120,16 @@ class ContextPolicy:
             session_id = "session" if session_id is None else session_id
             expect_unicode(session_id, "session_id")
             log = read_events(events, session_id)
-        rows = self._turns(turns, log.events, session_id or log.session_id, given.get("budget"))
+        shared = {
+            **self.defaults, "checks": list(self.checks), "session_id": session_id or log.session_id, **budget_fields(given.get("budget"))
+        }  # fmt: skip
+        if not listed(turns, "turns", "turns"):
+            raise InputError.described("at least one turn", "none", "turns")
+        rows = [turn_row(value, shared, log.events, f"turns[{number}]") for number, value in enumerate(turns)]
+        if len({row["input_id"] for row in rows}) < len(rows):
+            hint = "`inputId` names a turn."
+            raise InputError.described("an id of its own for every turn", "two turns with one", "turns", hint=hint)
+        rows.sort(key=lambda row: row["as_of_seq"])
         root = _root(rows)
         read = [with_checks(_from_folder(row, root), self.checks) for row in log.events]
         snapshots = listed(given.get("snapshots", ()), "snapshots", "snapshots")
@@ -144,50 +151,6 @@ class ContextPolicy:
             "counters": load_counters({row["tokenizer"] for row in rows}),
         }
         return log, rows, inputs, seed_facts(given.get("state"), root)
-
-    def _turns(
-        self,
-        turns: Sequence[Mapping[str, Any]],
-        events: Sequence[Mapping[str, Any]],
-        session_id: str | None,
-        budget: Mapping[str, Any] | None = None,
-    ) -> list[dict[str, Any]]:
-        """Rows of CONTEXT_TURNS from the fields that a caller passes for each turn, in the order of the log.
-
-        Raises:
-            InputError: a field is invalid, or two turns have the same id.
-        """
-        shared = budget_fields(budget)
-        if not listed(turns, "turns", "turns"):
-            raise InputError.described("at least one turn", "none", "turns")
-        rows = []
-        for number, value in enumerate(turns):
-            at = f"turns[{number}]"
-            record = Record.of(value, at)
-            expect_unicode(value, at)
-            given = record.whole("asOfSeq", least=0, most=len(events))
-            seq = len(events) if given is None else given
-            last = events[seq - 1] if seq else None
-            defaults = {
-                **self.defaults,
-                "checks": list(self.checks),
-                "session_id": session_id,
-                "turn": last["turn"] + 1 if last else 0,
-                "turn_id": str(last["turn_id"] or last["turn"]) if last else "0",
-                "as_of": last["created_at"] if last else EPOCH,
-                "as_of_seq": seq,
-                **(shared if value.get("budget") is None else budget_fields(value["budget"], f"{at}.budget")),
-            }
-            row = turn_row(value, defaults, at)
-            named = value.get("inputId", value.get("input_id"))
-            spoken = row["turn_id"] if "turnId" in value or "turn_id" in value else seq
-            row["input_id"] = str(named) if named else f"{session_id}/{spoken}"
-            rows.append(row)
-        if len({row["input_id"] for row in rows}) < len(rows):
-            raise InputError.described(
-                "an id of its own for every turn", "two turns with one", "turns", hint="`inputId` names a turn."
-            )
-        return sorted(rows, key=lambda row: row["as_of_seq"])
 
 
 def _is_replay(snapshot: Any) -> bool:

@@ -11,16 +11,16 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic.alias_generators import to_camel
 
 from ...nodes.blocks.token_counting import BASE
 from ...nodes.context_tables import CONTEXT_TABLES, TURN_WARNINGS
 from ...nodes.turns.frame import neutral
-from ...nodes.turns.words import LEDGER_TRUST, TURN_CONDITIONS
+from ...nodes.turns.words import LEDGER_TRUST
 from .artifacts import Artifacts
 
 
@@ -47,14 +47,15 @@ class Projection:
     def state(self) -> dict[str, Any]:
         """The AgentState of document 003 (S3.58) as of the turn, with what it holds besides."""
         row = self.turn_state
-        constraints = json.loads(row["constraints"])
+        constraints, checks = json.loads(row["constraints"]), json.loads(row["checks"])
+        failing = [each for each in checks if each["status"] == "failed"]
         observation = row["latest_observation"]
         return {
             "userGoal": row["user_goal"], "phase": row["phase"], "phaseStated": row["phase_stated"],
             "activeConstraints": [each["text"] for each in constraints if not each["proposed"]], "constraints": constraints,
             "latestObservation": json.loads(observation) if observation else None, "modifiedFiles": row["modified_files"],
-            "artifactRefs": row["artifact_refs"], "turnCount": row["turn_count"], "checks": json.loads(row["checks"]),
-            "currentFailure": row["failure"], "latestCommand": row["latest_command"], "plan": row["plan"], "readFiles": row["read_files"],
+            "artifactRefs": row["artifact_refs"], "turnCount": row["turn_count"], "checks": checks,
+            "currentFailure": failing[-1]["summary"] if failing else None, "latestCommand": row["latest_command"], "plan": row["plan"], "readFiles": row["read_files"],
             "pendingApprovals": json.loads(row["approvals"]), "unstatedChanges": row["unstated_changes"],
             "budget": {"maxTokens": self.turn["max_tokens"], "reservedOutputTokens": self.turn["reserved_output_tokens"]},
         }  # fmt: skip
@@ -232,29 +233,21 @@ class Projections:
     def __iter__(self) -> Iterator[Projection]:
         return (self[place] for place in range(len(self)))
 
-    @cached_property
-    def _bounds(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """The range of rows of each turn in each table."""
-        found: dict[str, dict[str, tuple[int, int]]] = {name: {} for name in self.tables}
-        for name, bounds in found.items():
-            for place, id_ in enumerate(self.tables[name]["input_id"].to_pylist()):
-                bounds[id_] = (bounds.get(id_, (place, 0))[0], place + 1)
-        return found
-
     def __getitem__(self, place: int) -> Projection:
         input_id = self.tables["context_turns"]["input_id"][range(len(self))[place]].as_py()
-        ranges = {name: bounds.get(input_id, (0, 0)) for name, bounds in self._bounds.items()}
-        rows = {name: self.tables[name].slice(start, end - start) for name, (start, end) in ranges.items()}
-        return Projection.of(rows, self.artifacts)
+        return Projection.of({name: rows_of(table, input_id) for name, table in self.tables.items()}, self.artifacts)
 
     def under(self, condition: str, message: str) -> Projections:
         """These inputs, each with one more condition."""
-        place = {name: n for n, name in enumerate(TURN_CONDITIONS.values)}
-        order = {id_: n for n, id_ in enumerate(self.tables["context_turns"]["input_id"].to_pylist())}
-        rows = self.tables["turn_warnings"].to_pylist()
-        rows += [{"input_id": id_, "condition": condition, "message": message} for id_ in order]
-        rows.sort(key=lambda row: (order[row["input_id"]], place[row["condition"]]))
-        return replace(self, tables={**self.tables, "turn_warnings": TURN_WARNINGS.from_rows(rows)})
+        ids = self.tables["context_turns"]["input_id"].to_pylist()
+        more = TURN_WARNINGS.from_rows([{"input_id": id_, "condition": condition, "message": message} for id_ in ids])
+        warnings = pa.concat_tables([self.tables["turn_warnings"], more]).combine_chunks()
+        return replace(self, tables={**self.tables, "turn_warnings": warnings})
+
+
+def rows_of(table: pa.Table, input_id: str) -> pa.Table:
+    """The rows of one input."""
+    return table.filter(pc.equal(table["input_id"], input_id)).combine_chunks()
 
 
 def _fields(row: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ..progress import counted
 from ..runs.ids import is_snapshot
 from ..sources.jsonl import Record
 from .events import LogRows
+from .inputs import TASK
 from .log import SessionLog, read_session
 from .masking import listed
 from .policy import ContextPolicy
@@ -27,8 +28,7 @@ from .projection import Projection, Projections
 from .rules import about_rules, rule_files
 from .transcripts import events_of_transcript
 
-_DEFAULTS = ("run_id", "project", "working_directory", "task_paths", "topics", "package_root", "zones", "instruction_sources",
-             "external_knowledge")  # fmt: skip
+_DEFAULTS = ("run_id", *TASK)
 _KEYS = (
     "rules",
     "tools",

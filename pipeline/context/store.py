@@ -40,9 +40,9 @@ from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out
 from ..storage.places import Place, place_of
 from .artifacts import Artifacts
-from .projection import Projection, Projections
+from .projection import Projection, Projections, rows_of
 
-FORMAT = 6
+FORMAT = 7
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
 
@@ -199,8 +199,7 @@ class ContextStore:
     def _rows(self, manifest: Mapping[str, Any], name: str, input_id: str, texts: pa.Table) -> pa.Table:
         """The rows of one input, with their texts; null where a text was erased."""
         declared = CONTEXT_TABLES[name]
-        table = self._table(manifest, name)
-        table = table.filter(pc.equal(table["input_id"], input_id)).combine_chunks()
+        table = rows_of(self._table(manifest, name), input_id)
         for column in declared.names(free_text=True):
             at = positions(table[column], texts["sha256"])
             value = flat(texts["text"]).take(pa.array(at, mask=at < 0))
