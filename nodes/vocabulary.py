@@ -85,12 +85,8 @@ ORIGIN_CLASSES = Vocabulary(
     ),
     {
         "current-workspace": "workspace",
-        "project-docs": "project-doc",
         "verified-memory": "memory",
         "session": "session-event",
-        "session-events": "session-event",
-        "team-standards": "team-standard",
-        "user-preferences": "user-preference",
         "decision": "decision-record",
         "sot": "structured-sot",
         "mcp": "mcp-resource",
@@ -150,7 +146,6 @@ LIFECYCLES = Vocabulary(
         "approved": "verified",
         "superseded": "deprecated",
         "stale": "deprecated",
-        "archived": "deprecated",
         "rejected": "revoked",
         "forgotten": "revoked",
         "blocked": "revoked",
@@ -159,9 +154,9 @@ LIFECYCLES = Vocabulary(
 """Memory states. `conflicted` and `private` are not states: see `conflict_set` and `owner_user` (C4, C5)."""
 ZONES = Vocabulary("zone", ("public", "internal", "private", "restricted"), {"confidential": "private"})
 VISIBILITIES = Vocabulary("visibility", ("model-visible", "user-only", "runtime-only", "denied"))
-MASKS = Vocabulary("mask", ("email", "absolute-path"), {"emails": "email", "absolute-paths": "absolute-path"})
+MASKS = Vocabulary("mask", ("email", "absolute-path"))
 """Classes of text that a purpose may mask at projection."""
-SAFETIES = Vocabulary("safety", ("safe", "requires-review", "blocked"), {"requires_review": "requires-review"})
+SAFETIES = Vocabulary("safety", ("safe", "requires-review", "blocked"))
 STANDINGS = Vocabulary(
     "standing",
     ("instruction", "evidence", "history", "hint", "untrusted"),
@@ -179,7 +174,7 @@ AUTHORITY = Vocabulary("authority", ("untrusted", "general", "preferred", "autho
 })  # fmt: skip
 """Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` is read as 2, the minimum (C3)."""
 INTENT_SOURCES = Vocabulary("intent_source", ("model", "policy", "runtime"))
-RECALL_EFFORTS = Vocabulary("recall_effort", ("none", "minimal", "full", "graph"), {"no_recall": "none"})
+RECALL_EFFORTS = Vocabulary("recall_effort", ("none", "minimal", "full", "graph"))
 LANES = Vocabulary("lane", LANE_NAMES)
 OUTCOMES = Vocabulary("outcome", ("selected", "hidden", "rejected"))
 FORMS = Vocabulary(
@@ -221,7 +216,7 @@ STAGES = Vocabulary(
     "stage",
     ("resolve", "plan", "recall", "gate", "merge", "rank", "select", "pack", "trim", "cite", "snapshot", "project"),
 )
-CITATION_STYLES = Vocabulary("citation_style", ("inline", "footnote", "bundle_only"), {"bundle-only": "bundle_only"})
+CITATION_STYLES = Vocabulary("citation_style", ("inline", "footnote", "bundle_only"))
 FRESHNESS = Vocabulary("freshness", ("fresh", "aging", "stale", "undated"))
 AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
 """Conditions about withheld rows: callers never see them."""

@@ -35,7 +35,7 @@ def test_five_roles_ship_and_each_is_valid():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mission": None}, "Expected text, got nothing - at o.json: mission"),
+        ({"mission": None}, "Expected a value, got nothing - at o.json: mission"),
         ({"anti_goals": "x"}, "Expected a list, got 'x' - at o.json: anti_goals"),
         ({"source_policy.preferred_sources": [{"pattern": "docs:*", "reason": "r", "boost": 2}]},
          "Expected a number less than or equal to 1, got 2 - at o.json: source_policy.preferred_sources[0].boost"),

@@ -12,7 +12,6 @@ Note: nothing here grants access. An overlay prefers, caps and forbids within th
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -25,7 +24,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ....nodes.errors import InputError, PolicyError
 from ....nodes.tables import ROLE_POLICIES, ROLE_RULES
 from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, REQUIRED_EVIDENCE
-from ...parsing.documents import Count, ModelDocument, Share, checked, expected, selector, word
+from ...parsing.documents import Count, ModelDocument, Share, checked, document, expected, selector, word
 from ...parsing.quoting import shown_key
 from ...progress import counted
 from ...sources.jsonl import parse_json
@@ -138,16 +137,8 @@ class RoleOverlay(ModelDocument):
 
 
 @dataclass(frozen=True)
-class OverlayFile:
-    """An overlay with the SHA-256 of its source."""
-
-    overlay: RoleOverlay
-    digest: str
-
-
-@dataclass(frozen=True)
 class Roles:
-    """The overlays of a run and the SHA-256 over their files."""
+    """The overlays of a run and the SHA-256 over their contents."""
 
     policies: pa.Table
     rules: pa.Table
@@ -165,19 +156,13 @@ def validate_overlay(value: Any, file: str = "overlay") -> dict[str, Any]:
     return {"valid": not errors, "errors": errors}
 
 
-def overlay_of(value: Mapping[str, Any] | RoleOverlay, file: str = "overlay") -> OverlayFile:
+def overlay_of(value: Mapping[str, Any] | RoleOverlay, file: str = "overlay") -> RoleOverlay:
     """An overlay from plain values.
 
     Raises:
         PolicyError: it is invalid; nothing of it is applied.
     """
-    if isinstance(value, RoleOverlay):
-        value = value.model_dump(mode="json")
-    found, errors = checked(RoleOverlay, value, file)
-    if found is None:
-        more = f"and {len(errors) - 1} more; `policies check` lists them" if len(errors) > 1 else ""
-        raise PolicyError(errors[0], hint=more)
-    return OverlayFile(found, hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest())
+    return value if isinstance(value, RoleOverlay) else document(RoleOverlay, value, file)
 
 
 def policy_files(kind: str, suffix: str, folder: Path | None) -> dict[str, tuple[str, bytes]]:
@@ -210,25 +195,27 @@ def load_roles(folder: Path | None = None) -> Roles:
     found = []
     for name, (at, data) in policy_files("roles", ".json", folder).items():
         try:
-            overlay = overlay_of(parse_json(data, at), at).overlay
-        except PolicyError:
-            raise
+            value = parse_json(data, at)
         except InputError as error:
-            raise PolicyError(error.message, hint=error.hint) from error
+            raise PolicyError(error.what, at=error.at, hint=error.hint) from error
+        overlay = overlay_of(value, at)
         if overlay.role_id != name:
             got, hint = f"'{shown_key(overlay.role_id)}'", "the file name determines it"
             raise PolicyError(f"Expected {name}, got {got}", at=f"{at}: role_id", hint=hint)
-        found.append(OverlayFile(overlay, hashlib.sha256(data).hexdigest()))
+        found.append(overlay)
     return roles_of(found)
 
 
-def roles_of(overlays: Iterable[OverlayFile]) -> Roles:
+def roles_of(overlays: Iterable[RoleOverlay]) -> Roles:
     """The tables of some overlays, one per role id."""
-    files = sorted(overlays, key=lambda file: file.overlay.role_id)
-    digest = hashlib.sha256("".join(f"{f.overlay.role_id}:{f.digest}\n" for f in files).encode()).hexdigest()
-    rules = [rule for file in files for rule in _rules(file.overlay)]
+    rows, rules, digest = list[dict[str, Any]](), list[dict[str, Any]](), hashlib.sha256()
+    for overlay in sorted(overlays, key=lambda one: one.role_id):
+        content = overlay.model_dump_json().encode()
+        digest.update(content)
+        rows.append(_row(overlay, hashlib.sha256(content).hexdigest()[:16]))
+        rules += _rules(overlay)
     rules.sort(key=lambda rule: tuple(rule[name] for name in ROLE_RULES.order))
-    return Roles(ROLE_POLICIES.from_rows([_row(file) for file in files]), ROLE_RULES.from_rows(rules), digest)
+    return Roles(ROLE_POLICIES.from_rows(rows), ROLE_RULES.from_rows(rules), digest.hexdigest())
 
 
 def max_age_days(role_policies: pa.Table, role: str | None) -> float | None:
@@ -237,16 +224,16 @@ def max_age_days(role_policies: pa.Table, role: str | None) -> float | None:
     return dict(limits).get(role)
 
 
-def _row(file: OverlayFile) -> dict[str, Any]:
+def _row(overlay: RoleOverlay, version: str) -> dict[str, Any]:
     """The columns of a role: the fields of the parts of its overlay that have their names, and those renamed here."""
-    content = file.overlay.model_dump()
+    content = overlay.model_dump()
     parts = [content, *(part for part in content.values() if isinstance(part, dict))]
     stated = {name: value for part in parts for name, value in part.items() if name in ROLE_POLICIES.columns}
     return stated | {
-        "role": file.overlay.role_id,
-        "version": file.digest[:16],
+        "role": overlay.role_id,
+        "version": version,
         **{f"weight_{name}": weight for name, weight in content["retrieval_policy"]["weights"].items()},
-        "required_evidence": file.overlay.synthesis_policy.required_evidence_kinds,
+        "required_evidence": overlay.synthesis_policy.required_evidence_kinds,
     }
 
 
