@@ -30,7 +30,6 @@ from .turns.fitting import (
 )
 from .turns.frame import PLACE, sealed
 from .turns.reading import Row, Rows, TurnSources
-from .turns.words import PARTS, REQUIRED_PARTS
 
 
 def fitted(isolated: TurnSources, counters: Counters) -> TurnSources:
@@ -66,8 +65,7 @@ def _schema(source: Row) -> str | None:
 def _room(given: TurnSources) -> Room:
     limit = input_limit(given.turn)
     hard = {name: int(count) for name, _, count in (each.partition("=") for each in given.turn["limits"])}
-    shares = {part: given.phase[part] for part in PARTS.values if part not in REQUIRED_PARTS}
-    return Room(limit, min(given.turn["target_tokens"], limit), shares, hard)
+    return Room(limit, min(given.turn["target_tokens"], limit), given.phase.shares, hard)
 
 
 def _fit(source: Row, one: Row, form: str, filled: Filled, room: Room) -> dict[str, Any]:

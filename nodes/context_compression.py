@@ -55,7 +55,7 @@ def _formed(given: TurnSources, tokens: list[int], counter: Any) -> list[dict[st
         elif source["part"] == "user_goal" and not source["decided_by"]:
             one = words.whole(source["text"], tokens[n], source["reference"])
         else:
-            one = _forms(source, n in cut, given.phase["full_characters"])
+            one = _forms(source, n in cut, given.phase.full_characters)
         replaces = one.form in ("excerpt", "summary")
         named = f"sum-{hashlib.sha256((one.short or '').encode()).hexdigest()[:16]}" if replaces else None
         original = one.original or (None if one.form in ("full", "none") else source["reference"])
@@ -147,7 +147,7 @@ def _forms(source: Row, cut: bool, most: int) -> _Form:
 def _long_rules(given: TurnSources, tokens: list[int]) -> set[int]:
     """Sections of repository rules beyond their share: those without a duty word first, then the others, the last first."""
     limits = dict(each.partition("=")[::2] for each in given.turn["limits"])
-    share = max(int(input_limit(given.turn) * given.phase["rules"]), LEAST_RULES)
+    share = max(int(input_limit(given.turn) * given.phase.rules), LEAST_RULES)
     room = min(share, int(limits.get("rules", share)))
     mine = [
         n for n, each in enumerate(given.sources)

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from .scope.selectors import matching_paths
 from .turns.reading import Row, Rows, TurnSources
-from .turns.words import SELECTION_GATES, SILENT, SOURCE_KINDS, UNSEEN
+from .turns.words import MEMORY_DAYS, SELECTION_GATES, SILENT, SOURCE_KINDS, UNSEEN
 
 TIERS = 5
 NOTICED = ("generated_file", "outside_package", "stale_version")
@@ -155,7 +155,7 @@ class _Turn:
             return "revoked"
         if memory["lifecycle"] == "expired" or (memory["expires_at"] and memory["expires_at"] <= self.turn["as_of"]):
             return "expired"
-        since = self.turn["as_of"] - timedelta(days=self.phase["memory_days"])
+        since = self.turn["as_of"] - timedelta(days=MEMORY_DAYS)
         return "unverified_recently" if memory["last_verified_at"] and memory["last_verified_at"] < since else None
 
     def _ungoverned(self, memory: Row) -> str | None:
@@ -165,23 +165,23 @@ class _Turn:
             return "model_guess" if memory["source"] == "model" and not verified else "ungoverned_memory"
         if scope != self.turn["project"] and not any(_below(path, scope) for path in self.places):
             return "wrong_scope"
-        return "low_confidence" if memory["confidence"] < self.phase["memory_confidence"] else None
+        return "low_confidence" if memory["confidence"] < self.phase.memory_confidence else None
 
     def _hidden(self, tool: Row) -> str | None:
         if tool["phases"] is not None:
-            return None if self.phase["phase"] in tool["phases"] else "phase_hidden_tool"
+            return None if self.state["phase"] in tool["phases"] else "phase_hidden_tool"
         if not tool["declared"]:
             return "undeclared_capability"
         if tool["capability"] == "external_read":
             return None if self.turn["external_knowledge"] else "no_external_knowledge"
-        return None if tool["capability"] in self.phase["capabilities"] else "phase_hidden_tool"
+        return None if tool["capability"] in self.phase.capabilities else "phase_hidden_tool"
 
     # --- ranks and caps -----------------------------------------------------------------------------------------------
 
     def _capped(self, found: Rows) -> None:
         """Ranks sources within their part, and refuses duplicates and what is beyond a cap."""
         order = sorted(range(len(found)), key=lambda n: self._rank(self.sources[n], found[n]))
-        most = {"recent_tail": (self.turn["tail_limit"], "tail_limit"), "memory_candidate": (self.phase["memory_items"], "memory_cap")}  # fmt: skip
+        most = {"recent_tail": (self.turn["tail_limit"], "tail_limit"), "memory_candidate": (self.phase.memory_items, "memory_cap")}  # fmt: skip
         counts, evidence = Counter[str](), set[str]()
         for place, n in enumerate(order):
             source, row = self.sources[n], found[n]

@@ -19,7 +19,7 @@ from .turns.fitting import BEGINNING, input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as, labelled, of_label
 from .turns.frame import bullet
 from .turns.reading import Row, Rows, TurnSources, escaped_id, first_of_window
-from .turns.words import OBSERVATIONS, SILENT, UNSEEN
+from .turns.words import OBSERVATIONS, PHASE_POLICIES, SILENT, UNSEEN
 
 CHARACTERS_PER_TOKEN = 4
 """Of the short forms of events, to decide how many may matter; the budget counts tokens."""
@@ -38,12 +38,11 @@ def context_sources(
     memory_records: Rows,
     retrieved_items: Mapping[str, Rows],
     tool_schemas: Rows,
-    phase_policies: Mapping[str, Row],
 ) -> TurnSources:
     """The turn with its sources in the order in which they were gathered. `of` is the record that a source comes from."""
     turn, (state,) = context_turn, turn_states.to_pylist()
-    phase = phase_policies[state["phase"]]
-    gathered = _Gathered(turn, state, folded, log_events, phase["full_characters"])
+    phase = PHASE_POLICIES[state["phase"]]
+    gathered = _Gathered(turn, state, folded, log_events, phase.full_characters)
     sources = [
         *_rules(rule_texts), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
         *gathered.files(), *gathered.items(retrieved_items), *_memories(memory_records, turn), *gathered.history(), *gathered.older(),

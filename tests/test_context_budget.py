@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from context_session import Session, item, memory, modes, policy, projected, snapshot
-from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
-from scoped_retrieval.pipeline.context.inputs import load_phases
+from scoped_retrieval.nodes import context_sources
+from scoped_retrieval.nodes.turns.words import PARTS, PHASE_POLICIES, REQUIRED_PARTS, Phase
 
 from scoped_retrieval import ContextPolicy
 
@@ -67,11 +68,17 @@ def test_a_limit_of_a_required_part_cuts_nothing_that_is_required(part: str):
 
 
 @pytest.mark.parametrize("part", ELASTIC)
-def test_a_share_of_one_part_alone_changes_an_input(part: str):
+def test_a_share_of_one_part_alone_changes_an_input(part: str, monkeypatch: pytest.MonkeyPatch):
     made = policy()
     before = _inputs_of_limits(made)
-    made.phases = {name: {**row, part: 0.0} for name, row in load_phases().items()}
+    _replaced(monkeypatch, lambda phase: {"shares": {**phase.shares, part: 0.0}})
     assert before != _inputs_of_limits(made)
+
+
+def _replaced(monkeypatch: pytest.MonkeyPatch, fields: Callable[[Phase], dict[str, Any]]) -> None:
+    """Every phase with other fields."""
+    others = {name: phase._replace(**fields(phase)) for name, phase in PHASE_POLICIES.items()}
+    monkeypatch.setattr(context_sources, "PHASE_POLICIES", others)
 
 
 def _inputs_of_limits(made: ContextPolicy) -> list[str]:
@@ -90,24 +97,24 @@ def _given(limit: int) -> dict[str, Any]:
             "budget": {"maxTokens": limit, "reservedOutputTokens": 0}}  # fmt: skip
 
 
-def test_the_share_of_rules_decides_when_they_are_cut():
+def test_the_share_of_rules_decides_when_they_are_cut(monkeypatch: pytest.MonkeyPatch):
     rules = [{"path": "AGENTS.md", "text": "## A\nThis folder holds the parser.\n## B\nNever edit dist.\n" * 24}]
     made = policy(rules=rules)
     given = {"events": Session().events, "budget": {"maxTokens": 9000, "reservedOutputTokens": 0}}
     whole = made.project(**given)
-    made.phases = {name: {**row, "rules": 0.01} for name, row in load_phases().items()}
+    _replaced(monkeypatch, lambda _: {"rules": 0.01})
     cut = made.project(**given)
     assert (
         "holds the parser" in whole.text() and "holds the parser" not in cut.text() and "Never edit dist." in cut.text()
     )
 
 
-@pytest.mark.parametrize("field", ["memory_items", "memory_confidence", "memory_days", "capabilities"])
-def test_every_other_field_of_a_phase_alone_changes_an_input(field: str):
+@pytest.mark.parametrize("field", ["memory_items", "memory_confidence", "capabilities"])
+def test_every_other_field_of_a_phase_alone_changes_an_input(field: str, monkeypatch: pytest.MonkeyPatch):
     made = policy()
     before = made.project(**_given(20_000)).input_sha256
     other = {"memory_confidence": 1.0, "capabilities": ["read"]}.get(field, 0)
-    made.phases = {name: {**row, field: other} for name, row in load_phases().items()}
+    _replaced(monkeypatch, lambda _: {field: other})
     assert made.project(**_given(20_000)).input_sha256 != before
 
 

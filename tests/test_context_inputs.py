@@ -14,14 +14,13 @@ import pytest
 from context_session import item, memory, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.errors import InputError, PolicyError
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.scope.selectors import matching_paths
-from scoped_retrieval.nodes.turns.words import CAPABILITIES, PHASES
+from scoped_retrieval.nodes.turns.words import CAPABILITIES, PHASE_POLICIES, PHASES
 from scoped_retrieval.pipeline.context.inputs import (
     budget_fields,
     default_fields,
     items_of_replay,
-    load_phases,
     read_memories,
     read_snapshots,
     read_tools,
@@ -294,21 +293,11 @@ def test_a_budget_has_defaults_that_use_the_window():
     assert len(budget_fields({"reserved": dict.fromkeys(document, 100)})["limits"]) == 8
 
 
-def test_phases_are_read_strictly_and_show_no_outside_tools(tmp_path: Path):
-    bundled = (Path(__file__).parents[1] / "data" / "context" / "phases.yaml").read_text()
-    shown = {each for row in load_phases().values() for each in row["capabilities"]}
-    assert shown == set(CAPABILITIES.values) - {"external", "external_read"}
-    for text, message in (
-        (bundled.replace("memory_days: 90", "memory_days: many", 1), r"diagnosing\.memory_days"),
-        (bundled.split("blocked:")[0], r"Expected a value, got nothing - at .*blocked"),
-        (bundled.replace("schema_version: 1", "schema_version: 2"), "^Expected 1, got 2"),
-    ):
-        file = tmp_path / "phases.yaml"
-        file.write_text(text)
-        with pytest.raises(PolicyError, match=message):
-            load_phases(file)
-    with pytest.raises(InputError, match="No such file or directory: "):
-        load_phases(tmp_path / "gone.yaml")
+def test_no_phase_shows_tools_of_the_outside():
+    shown = {each for phase in PHASE_POLICIES.values() for each in phase.capabilities}
+    assert shown == set(CAPABILITIES.values) - {"external", "external_read"} and set(PHASE_POLICIES) == set(
+        PHASES.values
+    )
 
 
 def test_a_turn_states_its_topics_and_whether_it_needs_knowledge_from_outside():

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .words import Phase
+
 WINDOW = 500
 """Most events that a turn looks at one by one."""
 WINDOW_CHARACTERS = 600_000
@@ -25,7 +27,7 @@ class TurnSources:
 
     turn: Row
     state: Row
-    phase: Row
+    phase: Phase
     sources: Rows
     tokens: int = 0
     """Tokens of the whole input, once it is fitted."""

@@ -85,6 +85,46 @@ CAPABILITIES = Vocabulary(
 """What a tool can do; phases show tools by it (S3.57). `external_read` brings knowledge from outside, `external` acts there."""
 MAY_CHANGE = ("run", "edit", "external", None)
 """Capabilities of tools that may change files without saying so; None = not declared."""
+
+
+class Phase(NamedTuple):
+    """What a phase of a task gives (S3.36)."""
+
+    rules: float
+    """Share of the whole input above which sections of repository rules without a duty become references."""
+    shares: Mapping[str, float]
+    """Shares of parts in what rules, goal and state leave; what a part does not need goes to those that are cut last."""
+    capabilities: tuple[str, ...]
+    """The tools that it shows."""
+    full_characters: int
+    """Longest text that is shown whole at first."""
+    memory_items: int
+    memory_confidence: float
+
+
+def _shares(*of: float) -> Mapping[str, float]:
+    return dict(zip(("latest_observation", "recent_tail", "retrieval", "memory", "tools"), of, strict=True))
+
+
+_ASK = ("read", "ask_user")
+_LOOK = (*_ASK, "search")
+_WORK = (*_LOOK, "run_read_only", "run", "edit")
+PHASE_POLICIES: Mapping[str, Phase] = {
+    # search and reads
+    "diagnosing": Phase(0.25, _shares(0.30, 0.15, 0.35, 0.05, 0.15), (*_LOOK, "run_read_only"), 1200, 4, 0.6),
+    # source and constraints
+    "planning": Phase(0.35, _shares(0.15, 0.15, 0.40, 0.10, 0.20), _LOOK, 800, 6, 0.5),
+    # the source that is changed, and what must hold
+    "editing": Phase(0.35, _shares(0.20, 0.15, 0.40, 0.05, 0.20), _WORK, 1200, 3, 0.6),
+    # test logs and diffs
+    "verifying": Phase(0.25, _shares(0.45, 0.20, 0.15, 0.05, 0.15), _WORK, 2400, 2, 0.7),
+    # results of checks, and what was changed
+    "summarizing": Phase(0.25, _shares(0.30, 0.40, 0.15, 0.05, 0.10), _ASK, 1200, 2, 0.7),
+    # what is in the way, and whom to ask
+    "blocked": Phase(0.30, _shares(0.35, 0.30, 0.15, 0.10, 0.10), _LOOK, 1200, 4, 0.6),
+}
+MEMORY_DAYS = 90
+"""For so many days a memory stays verified."""
 SELECTION_GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
 """The five gates in the order in which they decide (S3.20)."""
 

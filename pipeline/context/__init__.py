@@ -2,7 +2,7 @@
 
 - `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: its result, in the shapes of
   providers and of document 003
-- `inputs`, `rules`: rules, memories, tools, snapshots, budgets and phases, read strictly; `flags`: zones,
+- `inputs`, `rules`: rules, memories, tools, snapshots, budgets and turns, read strictly; `flags`: zones,
   generated files and public interfaces
 - `events`: session events as tables, over `event_rows` (one event as a row), `masking` (masked secrets, normalized paths) and `artifacts` (long texts by reference)
 - `log`: recorded sessions, from a log folder or a file

@@ -1,7 +1,7 @@
 """Inputs of a projection besides the session log, read strictly: memories, tools, snapshots, budget, turns, state.
 
 Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`,
-`budget_fields`, `default_fields`, `turn_row`, `seed_facts` and `load_phases`.
+`budget_fields`, `default_fields`, `turn_row` and `seed_facts`.
 
 Note: nothing is derived from a name. A tool that states no capability counts as `external`, whatever it is called.
 """
@@ -13,10 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import lru_cache
-from importlib import resources
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic.alias_generators import to_snake
 
@@ -28,11 +25,8 @@ from ...nodes.turns.reading import escaped_id
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import LIFECYCLES, STANDINGS, ZONES
 from ..line.tokenizers import known_name
-from ..parsing.data_files import bytes_of
-from ..parsing.documents import CountOrZero, Document, FirstVersion, Share, document, words
 from ..parsing.quoting import canonical
 from ..parsing.strict_json import json_text
-from ..parsing.yaml_files import parse
 from ..sources.jsonl import Record
 from .flags import flags_of, sight_of
 from .masking import expect_unicode, from_folder, listed, masked_values, one_path
@@ -365,55 +359,3 @@ def turn_row(value: Any, defaults: Row, events: Sequence[Row] = (), at: str = "t
     sources = row["instruction_sources"]
     row["instruction_sources"] = [unicodedata.normalize("NFC", each).removeprefix("./") for each in sources]
     return row
-
-
-# --- the phases of a task, from `data/context/phases.yaml` or a file of the user ---------------------------------------
-
-
-class _Phase(Document):
-    rules: Share
-    latest_observation: Share
-    recent_tail: Share
-    retrieval: Share
-    memory: Share
-    tools: Share
-    capabilities: Annotated[tuple[str, ...], words(CAPABILITIES)]
-    full_characters: CountOrZero
-    memory_items: CountOrZero
-    memory_days: CountOrZero
-    memory_confidence: Share
-
-
-class _File(Document):
-    schema_version: FirstVersion = 1
-    diagnosing: _Phase
-    planning: _Phase
-    editing: _Phase
-    verifying: _Phase
-    summarizing: _Phase
-    blocked: _Phase
-
-
-def load_phases(file: str | Path | None = None) -> dict[str, Row]:
-    """The phases of a file by name, or the bundled ones.
-
-    Raises:
-        PolicyError: the file is malformed or does not define all six phases.
-        InputError: it cannot be read.
-    """
-    if file is None:
-        return _bundled()
-    if not isinstance(file, (str, Path)):
-        raise InputError.of_kind("the path of a file", file, "phases")
-    return _phases(bytes_of(Path(file)), str(file))
-
-
-@lru_cache(maxsize=1)
-def _bundled() -> dict[str, Row]:
-    name = f"{__name__.rsplit('.', 3)[0]}.data"
-    return _phases((resources.files(name) / "context" / "phases.yaml").read_bytes(), "phases.yaml")
-
-
-def _phases(data: bytes, name: str) -> dict[str, Row]:
-    found = document(_File, parse(data, name), name)
-    return {phase: {"phase": phase, **getattr(found, phase).model_dump()} for phase in PHASES.values}

@@ -11,7 +11,6 @@ event, rules, memories, snapshots, tools, budget. `as_of` defaults to the time o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ...nodes.context_tables import CONTEXT_TURNS
@@ -24,7 +23,6 @@ from .inputs import (
     budget_fields,
     default_fields,
     items_of_replay,
-    load_phases,
     read_memories,
     read_snapshots,
     read_tools,
@@ -58,18 +56,17 @@ class Given(TypedDict, total=False):
 
 
 class ContextPolicy:
-    """The configuration of a harness: rules, tools, phases, instruction sources, and defaults for its turns.
+    """The configuration of a harness: rules, tools, instruction sources, and defaults for its turns.
 
     Args:
         rules: rules of the system (texts) and of repositories (objects with `path` and `text`), see `rules.read_rules`.
         tools: tool schemas, neutral or in a provider's shape.
         checks: prefixes of command lines that are checks, such as `pnpm test`.
         duty_words: words that protect a section of rules from becoming a reference, besides the bundled ones.
-        phases: a YAML file of phases that replaces the bundled one.
         defaults: fields of every turn: project, working_directory, task_paths, package_root, zones, instruction_sources, run_id.
 
     Raises:
-        InputError, PolicyError: an argument is invalid.
+        InputError: an argument is invalid.
     """
 
     def __init__(
@@ -79,12 +76,10 @@ class ContextPolicy:
         tools: Iterable[Any] = (),
         checks: Iterable[str] = (),
         duty_words: Iterable[str] = (),
-        phases: str | Path | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
         self.rules, self.tools = read_rules(rules, duty_words=duty_words), read_tools(tools)
         self.checks = tuple(listed(checks, "command prefixes", "checks"))
-        self.phases = load_phases(phases)
         self.defaults = default_fields({} if defaults is None else defaults)
 
     def project(self, *, turn: Mapping[str, Any] | None = None, **given: Unpack[Given]) -> Projection:
@@ -147,7 +142,6 @@ class ContextPolicy:
             "memory_records": [*read_memories(given.get("memories", ())), *log.memories],
             "retrieved_items": items,
             "tool_schemas": self.tools if tools is None else read_tools(tools, "visible_tools"),
-            "phase_policies": self.phases,
             "counters": load_counters({row["tokenizer"] for row in rows}),
         }
         return log, rows, inputs, seed_facts(given.get("state"), root)

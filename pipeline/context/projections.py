@@ -37,7 +37,6 @@ _KEYS = (
     "budget",
     "state",
     "turn",
-    "phases",
     "checks",
     "duty_words",
     *_DEFAULTS,
@@ -99,9 +98,7 @@ def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPol
     """The policy that an input file describes, plus the rule files of a work tree."""
     lists = {name: _given(given, name) for name in ("tools", "checks", "duty_words")}
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
-    return ContextPolicy(
-        rules=[*_given(given, "rules"), *files], phases=given.get("phases"), defaults=defaults, **lists
-    )
+    return ContextPolicy(rules=[*_given(given, "rules"), *files], defaults=defaults, **lists)
 
 
 def _object(given: Mapping[str, Any], name: str) -> dict[str, Any]:
