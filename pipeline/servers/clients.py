@@ -128,7 +128,7 @@ def _with(text: str, place: Sequence[str | int], value: Any) -> str:
         value = [value] if isinstance(name, int) else {name: value}
     spans = [*members.values()]
     space = text[at + 1 : spans[0][0]] if spans else "\n" + "  " * (depth + 1)
-    new = json.dumps(value, indent=2 if space else None, ensure_ascii=False).replace("\n", space)
+    new = json.dumps(value, indent=2 if "\n" in space else None, ensure_ascii=False).replace("\n", space)
     new = new if text[at] == "[" else f'"{place[depth]}": {new}'
     if spans:
         return f"{text[: spans[-1][2]]},{space}{new}{text[spans[-1][2] :]}"
