@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +124,7 @@ def test_a_part_without_a_column_is_named(code: Path) -> None:
 
 
 def test_questions_alone_are_about_the_checkout_that_they_are_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import subprocess
 
@@ -136,9 +137,13 @@ def test_questions_alone_are_about_the_checkout_that_they_are_in(
         open_collection(folder.parent)
     for args in (["add", "sum.py"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
         subprocess.run(["git", *args], cwd=tmp_path, check=True)
-    monkeypatch.chdir(folder.parent)
-    done = evaluate([open_collection(Path())], Asking(tmp_path / "w", semantic=False), metrics=["R@5"])
-    assert (done.means("line shown").loc["block", "questions"], done.means("R@5").loc["full", "questions"]) == (1, 1)
+    outside = Path(shutil.copytree(folder.parent, tmp_path_factory.mktemp("outside") / "questions"))
+    for around, named in ((folder.parent, Path()), (tmp_path, outside)):
+        monkeypatch.chdir(around)
+        work = around / "w"
+        done = evaluate([open_collection(named)], Asking(work, semantic=False), metrics=["R@5"])
+        means = done.means("line shown").loc["block", "questions"], done.means("R@5").loc["full", "questions"]
+        assert means == (1, 1)
     for query, path, got in (("9", "sum.py", "'9'"), ("1", "sun.py", "'sun.py'"), ("1", "", "''"), ("1", f"sum.py:{10**20}", "'sum.py:1")):  # fmt: skip
         (folder / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n1\tsum.py\t1\n{query}\t{path}\t1\n")
         with pytest.raises(InputError, match=f"got {got}.* - at .*questions: qrels"):

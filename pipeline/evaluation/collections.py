@@ -4,8 +4,8 @@ A collection is a folder with a corpus, queries and judgements: each part in Par
 `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text) and `qrels/<split>.tsv`. Three shapes are read: documents,
 conversations (a `user` per row: each user becomes a project) and code snapshots (each task runs as of its own commit).
 Snapshots are read as `index --history` reads a branch, each one a commit. The judgements of code name files, or lines of
-them: `path:line` or `path:from-to`. A folder of queries and judgements alone is about the checkout that it is in, as of its
-current commit.
+them: `path:line` or `path:from-to`. A folder of queries and judgements alone is about the checkout that it is in, else
+about that of the working folder, as of its current commit.
 
 Note: names are only unique inside a collection, so projects of conversations and request ids include the collection's
 name: `locomo/conv-1`.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -51,7 +52,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "documents": {"corpus": ("doc_id", "title", "text"), "queries": ("query_id", "text"), "qrels": _JUDGED},
 }
 """The columns of each part; a corpus has the first shape whose columns it has."""
-_LAYOUTS = "Parquet: corpus.parquet, queries.parquet, qrels.parquet; BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv; see docs/quality.md"
+_LAYOUTS = "Parquet: corpus.parquet, queries.parquet, qrels.parquet; BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv; queries and qrels alone: in a checkout, or asked in one; see docs/quality.md"
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """The recorded time of collections without one."""
 
@@ -216,7 +217,7 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
         hint = "name a folder, or a collection in the setting `eval_data`"
         raise StoreError(f"Expected a folder with a labeled collection, got none - at {folder}", hint=hint)
     parts = {part: frame for part in PARTS if (frame := _read(folder, part, split)) is not None}
-    root = None if "corpus" in parts else work_tree_root(folder)
+    root = None if "corpus" in parts else work_tree_root(folder) or work_tree_root(Path.cwd())
     if missing := [part for part in PARTS if part not in parts and not (root and part == "corpus")]:
         got = f"none of {' and '.join(missing)}"
         raise StoreError(f"Expected files of corpus, queries and qrels, got {got} - at {folder}", hint=_LAYOUTS)
@@ -275,12 +276,12 @@ def snapshots_of(git: Git, commits: Sequence[Commit], without: bytes = b"/") -> 
 
 
 def _checkout(folder: Path, root: Path, queries: pd.DataFrame, judged: pd.DataFrame) -> Collection:
-    """The commit that is checked out around a folder of queries, without what is in the folder.
+    """The commit that is checked out at `root`, without what is in the folder of queries.
 
     Raises:
         InputError: a judgement is of a query or a path that the collection lacks.
     """
-    git, own = Git(root), f"{folder.relative_to(root).as_posix()}/".encode()
+    git, own = Git(root), f"{Path(os.path.relpath(folder, root)).as_posix()}/".encode()
     commit = git.commits(git.head())[-1]
     corpus, blobs = snapshots_of(git, [commit], own)
     made = code_collection(folder.name, corpus, blobs, queries.assign(commit=commit.sha), judged)
