@@ -371,6 +371,14 @@ def corpus(tmp_path: Path) -> Corpus:
 
 
 @pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Snapshots of two people, as `audited_runs` makes them; tests read them and write elsewhere."""
+    from audited_runs import audited
+
+    return audited(tmp_path_factory.mktemp("audited"))
+
+
+@pytest.fixture(scope="session")
 def failing_reads() -> FailingReads:
     """Lets reads fail; an audit hook stays for as long as the process, so that there is one."""
     return FailingReads()

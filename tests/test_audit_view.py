@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from audited_runs import ASKED, SAYS, audited, settings_of
+from audited_runs import ASKED, SAYS, settings_of
 from golden_file import expect_golden
 from scoped_retrieval.pipeline.reading.access import replayed
 from scoped_retrieval.pipeline.runs import Runs
@@ -15,11 +15,6 @@ from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("audit-view"))
 
 
 @pytest.mark.golden
@@ -68,10 +63,10 @@ def test_a_caller_gets_the_shape_without_what_others_hold(world):
     assert of_auditor["plan"]["subQueries"]
 
 
-def test_a_denied_request_has_its_reason_and_no_item(world):
-    with world.story.open(principal="eve", runs=world.folder / "runs") as retriever:
+def test_a_denied_request_has_its_reason_and_no_item(world, tmp_path):
+    with world.story.open(principal="eve", runs=tmp_path) as retriever:
         name = retriever.retrieve(ASKED).snapshot_id
-    value = rendered(settings_of(world.folder, "eve"), name, "audit").value
+    value = rendered(settings_of(world.folder, "eve", runs=tmp_path), name, "audit").value
     assert value["scope"]["permissionContext"]["denied"] is True
     assert value["scope"]["permissionContext"]["deniedReason"] == "nothing_granted"
     assert value["selectedItems"] == [] and value["contextProjection"]["citationMap"] == {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from repositories import git
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
@@ -56,11 +56,6 @@ class World:
         for name, text in files.items():
             (self.tree / f"{name}.md").parent.mkdir(parents=True, exist_ok=True)
             (self.tree / f"{name}.md").write_text(text)
-
-
-def git(folder: Path, *arguments: str) -> None:
-    who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True)
 
 
 def paths_of(corpus: Path) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import repositories
 from context_session import item, memory, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
@@ -185,7 +185,7 @@ def test_rule_files_that_are_not_the_projects_own_are_left_out_with_a_reason(tmp
     (tree / ".github").symlink_to(tmp_path / "outside")
     (tree / "CONVENTIONS.md").symlink_to("docs/style.md")
     if git:
-        subprocess.run(["git", "init", "-q", str(tree)], check=True)
+        repositories.git(tree, "init", "-q")
     table = read_rules(rule_files(tree))
     left_out = {row["path"]: row["left_out"] for row in table}
     assert left_out.pop("AGENTS.md") is None

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from golden_file import expect_golden
 from judged_folders import JUDGED, PAPERS, QUESTIONS, documents_folder, written
+from repositories import git
 from scipy import stats
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
@@ -126,17 +127,15 @@ def test_a_part_without_a_column_is_named(code: Path) -> None:
 def test_questions_alone_are_about_the_checkout_that_they_are_in(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import subprocess
-
     (tmp_path / "sum.py").write_text(ADD)
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "-q")
     (folder := tmp_path / "questions" / "qrels").mkdir(parents=True)
     (folder.parent / "queries.jsonl").write_text('{"_id": "1", "text": "add two numbers"}\n')
     (folder / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\tsum.py:2\t1\n")
     with pytest.raises(InputError, match="Expected a repository with commits"):
         open_collection(folder.parent)
-    for args in (["add", "sum.py"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
-        subprocess.run(["git", *args], cwd=tmp_path, check=True)
+    git(tmp_path, "add", "sum.py")
+    git(tmp_path, "commit", "-qm", "x")
     outside = Path(shutil.copytree(folder.parent, tmp_path_factory.mktemp("outside") / "questions"))
     for around, named in ((folder.parent, Path()), (tmp_path, outside)):
         monkeypatch.chdir(around)

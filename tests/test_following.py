@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 from command_line import run
+from repositories import committed, git
 from scoped_retrieval.pipeline.config.settings import load_settings
 
 Capture = pytest.CaptureFixture[str]
@@ -48,7 +48,7 @@ def test_a_folder_without_a_corpus_answers_at_once_and_also_from_below(shop: Pat
 
 
 def test_the_first_question_below_the_top_of_a_repository_reads_all_of_it(shop: Path, monkeypatch, capsys: Capture):
-    subprocess.run(["git", "init", "-q", "."], check=True)
+    git(shop, "init", "-q")
     monkeypatch.chdir(shop / "src")
     assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
     assert (shop / ".scoped-retrieval").exists() and not Path(".scoped-retrieval").exists()
@@ -126,17 +126,9 @@ def test_a_server_for_agents_starts_without_a_corpus_and_shows_edits_without_a_r
 @pytest.fixture(params=[[], ["--history"]], ids=["files", "history"])
 def trees(shop: Path, monkeypatch, capsys: Capture, request: pytest.FixtureRequest) -> Path:
     """A folder with two work trees of one repository, `shop` and `next`, read into one corpus of project p."""
-
-    def git(*words: str) -> None:
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", "-C", str(shop), *who, *words], check=True, capture_output=True)
-
-    git("init", "-q", ".")
-    git("add", ".")
-    git("commit", "-qm", "one")
-    git("worktree", "add", "-q", "-b", "next", "../next")
+    git(committed(shop), "worktree", "add", "-q", "-b", "next", "../next")
     (shop.parent / "next" / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
-    git("-C", "../next", "commit", "-qam", "two")
+    git(shop.parent / "next", "commit", "-qam", "two")
     monkeypatch.chdir(shop.parent)
     flags = ["--no-semantic", "--project", "p", "--corpus", "corpus", *request.param]
     for name in ("shop", "next"):
@@ -220,16 +212,12 @@ def test_a_folder_that_a_later_index_does_not_name_is_followed_on(shop: Path, mo
 
 
 def test_where_a_history_is_read_an_answer_has_what_is_in_the_files_now(shop: Path, monkeypatch, capsys: Capture):
-    def git(*words: str) -> None:
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words], check=True)
-
     def says(*flags: str) -> tuple[bool, bool]:
         code, block, notes = run("ask", "how does the zebra okapi sleep", *flags, capsys=capsys)
         assert code == 0 and "--workspace" not in notes
         return "standing up" in block, "# Okapi" in block
 
-    for words in (["init", "-q", "."], ["add", "."], ["commit", "-qm", "one"]):
-        git(*words)
+    committed(shop)
     assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
     assert says() == (False, False)
     (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
@@ -239,15 +227,15 @@ def test_where_a_history_is_read_an_answer_has_what_is_in_the_files_now(shop: Pa
     monkeypatch.chdir(shop.parent)
     assert says("--corpus", "shop/.scoped-retrieval/corpus") == (True, False)
     monkeypatch.chdir(shop)
-    git("commit", "-qam", "two")
+    git(shop, "commit", "-qam", "two")
     assert says() == (True, False)
-    git("checkout", "-qb", "other", "HEAD~1")
+    git(shop, "checkout", "-qb", "other", "HEAD~1")
     assert says() == (False, False)
     (shop / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
-    git("add", ".")
-    git("commit", "-qm", "three")
+    git(shop, "add", ".")
+    git(shop, "commit", "-qm", "three")
     assert says() == (False, True)
-    git("rebase", "-q", "@{-1}")
+    git(shop, "rebase", "-q", "@{-1}")
     assert says() == (True, True)
 
 
@@ -255,12 +243,7 @@ def test_a_preset_and_not_the_folder_says_whose_edits_a_server_shows(shop: Path,
     pytest.importorskip("fastapi", reason="needs the extra serve")
     from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 
-    for words in (
-        ["init", "-q", "."],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "one"],
-    ):
-        subprocess.run(["git", *words], check=True)
+    committed(shop)
     assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
     (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
     (preset := shop.parent / "preset.json").write_text('{"workspace_root": null}')
@@ -272,14 +255,12 @@ def test_a_preset_and_not_the_folder_says_whose_edits_a_server_shows(shop: Path,
 
 
 def test_edits_of_a_history_that_the_question_is_not_asked_in_are_told_of(shop: Path, monkeypatch, capsys: Capture):
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
     monkeypatch.chdir(shop.parent)
     for name in ("shop", "farm"):
         folder = shop.parent / name
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.md").write_text("How the okapi sleeps.\n")
-        for words in (["init", "-q", "."], ["add", "."], ["commit", "-qm", "one"]):
-            subprocess.run([*git, "-C", name, *words], check=True)
+        committed(folder)
         into = ["--history", "--no-semantic", "--project", "p", "--corpus", "corpus"]
         assert run("index", name, *into, capsys=capsys)[0] == 0
     (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")

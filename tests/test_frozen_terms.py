@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from repositories import git
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.lanes import LANE_NAMES as LANES
 from scoped_retrieval.pipeline.demo import run_demo
@@ -72,17 +72,13 @@ def test_what_is_not_judged_or_not_known_is_named(asked, terms):
 
 
 def test_commits_ask_about_the_state_before_them(tmp_path):
-    def git(*args: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        return subprocess.run(["git", *who, *args], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-
-    git("init", "-q")
+    git(tmp_path, "init", "-q")
     for number, subject in enumerate(("Begin", "Retry three times", "Retry: wait longer")):
         (tmp_path / "retry.py").write_text(f"TIMES = {number}\n")
-        git("add", "-A")
-        git("commit", "-qm", subject)
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-qm", subject)
     requests, qrels = commit_questions(tmp_path, project="p")
-    first, second = git("rev-list", "--max-count=2", "--skip=1", "HEAD").split()
+    first, second = git(tmp_path, "rev-list", "--max-count=2", "--skip=1", "HEAD").split()
     assert [(r["question"], r["time"]["as_of"]) for r in requests] == [
         ("Retry: wait longer", f"commit:{first}"), ("Retry three times", f"commit:{second}"),
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from command_line import run
-from hostile_repository import git
+from repositories import git
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.opening import adopt

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from command_line import run
 from context_session import Session
-from hostile_repository import Hostile, git, hostile_repository_fixture
+from hostile_repository import Hostile, hostile_repository_fixture
+from repositories import committed, git
 from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions
 
 __all__ = ["hostile_repository_fixture"]
@@ -41,7 +44,8 @@ def test_the_settings_of_the_hostile_repository_are_executed_by_ordinary_command
         for seconds in range(1_000_000_000, 1_000_000_020):  # Git need not read a file again at once
             for file in filter(Path.is_file, hostile_repository.folder.iterdir()):
                 os.utime(file, (seconds, seconds))
-            git(hostile_repository.folder, *command)
+            with suppress(subprocess.CalledProcessError):
+                git(hostile_repository.folder, *command)
             ran |= set(hostile_repository.ran())
             if names <= ran:
                 break
@@ -82,12 +86,9 @@ def plain_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with one commit, the working folder of the test."""
     folder = tmp_path / "plain"
     folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
     (folder / "a.py").write_text("x = 1\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "Begin")
     monkeypatch.chdir(folder)
-    return folder
+    return committed(folder)
 
 
 def test_a_work_tree_elsewhere_is_refused_and_nothing_of_it_is_read(plain: Path, tmp_path, capsys):
@@ -120,7 +121,7 @@ def test_a_repository_elsewhere_is_not_read(plain: Path, tmp_path, capsys, way):
     shutil.copytree(plain, private)
     (private / "own.py").write_text("OUTSIDE = 1\n")
     git(private, "add", "--all")
-    git(private, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=own")
+    git(private, "commit", "--quiet", "--message=own")
     way(plain, private)
     code, out, err = run(*INDEX, ".", "--history", capsys=capsys)
     assert (code, "Expected the repository of the folder" in err, "OUTSIDE" in out + err) == (2, True, False)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from audited_runs import ASKED, SAYS, audited, settings_of
+from audited_runs import ASKED, SAYS, settings_of
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.servers import renderings
-
-
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("rules"))
 
 
 @pytest.fixture(name="flags")

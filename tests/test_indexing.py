@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from repositories import committed
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -106,8 +106,7 @@ def test_only_what_is_committed_has_one_generation_whenever_it_is_imported(
     repository = tmp_path / "shop"
     repository.mkdir()
     (repository / "a.md").write_text("# A\n\nText.\n")
-    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
-        subprocess.run(["git", *command], cwd=repository, check=True)
+    committed(repository)
     if changed:
         (repository / "a.md").write_text("# A\n\nOther text.\n")
 
@@ -135,12 +134,6 @@ def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
         (folder / above / "src").mkdir(parents=True)
         (folder / above / "src" / f"{above}.md").write_text(f"# zebra from {above}\n")
     return folder / "a" / "src", folder / "b" / "src"
-
-
-def committed(tree: Path) -> None:
-    """A git repository of the files of a folder."""
-    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
-        subprocess.run(["git", *command], cwd=tree, check=True)
 
 
 def texts_of(folder: Path) -> list[str]:

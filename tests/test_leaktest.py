@@ -15,6 +15,7 @@ import pytest
 import test_planted_faults as faults
 import yaml
 from command_line import run
+from plugin_package import SOURCE, install
 from scoped_retrieval.nodes import audit_snapshot, scope_resolution
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
@@ -27,6 +28,7 @@ from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot as audit_snapshot_of
 from scoped_retrieval.pipeline.views.xray import listed_rows
+from small_corpus import Story, row
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -285,3 +287,52 @@ def test_the_command_says_what_leaks_and_ends_with_a_code_of_its_own(
     args = ("--principal", "ana", "--project", "shop", "--probes", "1", "--canaries", "4", "--json")
     code, out, _ = run("leak-test", *args, capsys=capsys)
     assert (code, json.loads(out)["ok"]) == (5, False)
+
+
+ROWS = (
+    row("doc", "limits.md", "The retry limit of billing is three.", tags=["retry"]),
+    row("doc", "pauses.md", "Payments of billing resume after a pause.", tags=["billing"]),
+    row("doc", "owners.md", "The owner of billing is the payments team.", tags=["owner", "billing"]),
+)
+REMEMBERS = """KNOWN = set()
+
+
+def recall(scope):
+    KNOWN.update(tag for tags in scope.rows["tags"].to_pylist() for tag in tags or ())
+    asked, row = scope.queries.num_rows, len(KNOWN) % max(scope.rows.num_rows, 1)
+    return Scored(list(range(asked)), [row] * asked, [1.0] * asked)
+
+
+def searched("""
+"""A lane that remembers tags of every caller: the row that one caller is shown depends on the rows of the others."""
+
+
+@pytest.fixture(name="folder")
+def folder_fixture(tmp_path: Path) -> Path:
+    Story(tmp_path, *ROWS).tell(*ROWS, project="pay", principal="bo")
+    people = "principals:\n  ana: {projects: [shop]}\n  bo: {projects: [pay]}\n"
+    (tmp_path / "grants.yaml").write_text(people)
+    return tmp_path
+
+
+def probed_with(folder: Path, patch: pytest.MonkeyPatch, source: str = SOURCE) -> LeakReport:
+    install(folder, patch, source)
+    flags = {"corpus": folder / "corpus", "grants": folder / "grants.yaml"}
+    environ = {"SCOPED_RETRIEVAL_PLUGINS": "acme", "SCOPED_RETRIEVAL_LANES": "lexical,exact"}
+    settings = load_settings(flags, cwd=folder, environ=environ, user=folder / "none.toml")
+    return leak_test(settings, probes=1, angles=("open",), canaries=40)
+
+
+def test_a_plugin_that_only_narrows_leaks_nothing_and_its_gates_are_tested(folder, monkeypatch):
+    report = probed_with(folder, monkeypatch)
+    assert report.ok, report.text()
+    assert report.gates["acme.embargo"] > 0
+    sealed, others = report.skipped
+    assert sealed == "acme.sealed: the gate declares no canary"
+    assert others.startswith("gates that no canary of this test was planted for: source_allow, ")
+
+
+def test_a_lane_that_remembers_rows_of_others_is_found(folder, monkeypatch):
+    report = probed_with(folder, monkeypatch, SOURCE.replace("def recall(", REMEMBERS))
+    assert not report.ok
+    assert "another answer" in {leak.kind for leak in report.leaks}

@@ -35,12 +35,8 @@ def test_the_overview_and_one_step_read_as_recorded():
     expect_golden(GOLDEN / "overview.dot", "".join(shown))
 
 
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("lineage"))
-
-
-def test_a_graph_that_was_changed_is_neither_drawn_nor_exported(world):
+def test_a_graph_that_was_changed_is_neither_drawn_nor_exported(tmp_path):
+    world = audited(tmp_path)
     settings = settings_of(world.folder)
     batch = f"{world.run.replace('run-', 'retr-snap-')}-0001"
     with Retriever.open(settings["corpus"], principal="ana", grants=settings.grants_path, runs=settings["runs"]) as own:

@@ -1,5 +1,6 @@
 """What is installed: every sub-package listed, data inside, and no bare `nodes` or `pipeline` in site-packages."""
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import venv
 import zipfile
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from golden_file import expect_golden
@@ -119,3 +121,25 @@ def test_constraints_pin_every_dependency_of_a_base_install():
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def entry() -> dict[str, Any]:
+    return json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
+
+
+def test_the_entry_is_of_this_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    (package,) = entry()["packages"]
+    assert (entry()["version"], package["version"], package["identifier"]) == (version, version, "scoped-retrieval")
+    assert package["runtimeArguments"][0]["value"] == f"scoped-retrieval[serve]=={version}"
+    assert f"mcp-name: {entry()['name']}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_arguments_are_flags_of_the_command(capsys: pytest.CaptureFixture[str]):
+    from scoped_retrieval.pipeline.cli import main
+
+    assert main(["serve", "--help"]) == 0
+    shown = capsys.readouterr().out
+    (package,) = entry()["packages"]
+    first, *flags = package["packageArguments"]
+    assert first["value"] == "serve" and all(flag["name"] in shown for flag in flags)

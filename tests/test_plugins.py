@@ -24,6 +24,8 @@ from scoped_retrieval.pipeline.config.policies.weight_files import weight_file_t
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
+from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.line.lanes import advised
 from scoped_retrieval.pipeline.plugins import (
     PLUGIN_REASON,
@@ -34,7 +36,7 @@ from scoped_retrieval.pipeline.plugins import (
     installed,
 )
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
-from small_corpus import Story, places, row
+from small_corpus import NOON, Story, places, row
 
 ROWS = (
     row("doc", "open.md", "The retry limit of billing is three."),
@@ -288,3 +290,18 @@ def test_a_function_that_raises_is_named_with_its_line_and_what_it_said_is_not_q
     said = rf"Expected a plugin that runs, got KeyError - at {name}\.{broken} \(test_plugins\.py, line \d+\) - in \w+"
     (message,) = (one["message"] for one in found.conditions if re.fullmatch(said, one["message"]))
     assert "in `columns`" in advised(message)
+
+
+def test_a_reader_of_records_reads_through_the_door_of_the_corpus(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch)
+    story = Story(tmp_path)
+    (tmp_path / "tickets.txt").write_text("T-1: billing fails at noon\nT-2: token ghp_" + "a1B2" * 9 + "\n")
+    request = IndexRequest(read=(("acme.tickets", tmp_path / "tickets.txt"),), semantic=False)
+    report = index_into(settings_of(story, plugins="acme"), request, now=NOON)
+    assert (report.rows["acme.tickets"], report.sources.masked) == (2, 1)
+    with story.open(plugins=("acme",)) as retriever:
+        rows = retriever.corpus.frame(["shop"], None).evidence.to_pylist()
+    assert [one["entity"] for one in rows] == ["T-1", "T-2"] and all(one["zone"] == "internal" for one in rows)
+    assert "ghp_" not in rows[1]["text"]
+    with pytest.raises(InputError, match=r"got 'acme\.tickets' - at --add"):
+        index_into(settings_of(story), request, now=NOON)

@@ -1,6 +1,6 @@
 """Shards run as Ray tasks give what this process gives, whatever dies on the way; each door that stays shut says why.
 
-One worker is killed here and resumption tried; `test_ray_nodes` does so with twenty on two nodes.
+One worker is killed and resumption tried; under TEST_PROFILE=full twenty on two nodes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dying_encoder
 import pytest
+import stand_in_encoder
 from dying_encoder import DyingEncoder
 from engine_runs import ASKED, asked, digests, handlers
 from scoped_retrieval.nodes.errors import EngineError
@@ -80,3 +82,26 @@ def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkey
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EngineError, match=r"install scoped-retrieval\[ray\]"):
         asked(story, "runs", engine=RayEngine(), count=1)
+
+
+@pytest.mark.full
+def test_twenty_workers_die_on_two_nodes_and_nothing_is_lost_or_doubled(tmp_path):
+    from ray.cluster_utils import Cluster
+
+    story = handlers(tmp_path)
+    for module in (dying_encoder, stand_in_encoder):
+        ray.cloudpickle.register_pickle_by_value(module)
+    ray.shutdown()  # the cluster of other tests: a process is connected to one alone
+    (story.folder / "met").mkdir()
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    try:
+        nodes.add_node(num_cpus=2)
+        here = asked(story, "here", count=21)
+        engine = RayEngine(nodes.address)
+        there = asked(story, "there", count=21, engine=engine, encoder=DyingEncoder(story.folder / "met", 20))
+    finally:
+        nodes.shutdown()
+    assert len(list((story.folder / "met").iterdir())) == 20
+    assert digests(there) == digests(here)
+    assert there.statuses == {"ok": 21}
+    assert not verify(Runs(story.folder / "there"), there.run_id).problems

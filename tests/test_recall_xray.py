@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from audited_runs import ASKED, audited, settings_of
+from audited_runs import ASKED, settings_of
 from command_line import run as command
 from golden_file import expect_golden
 from pydantic import ValidationError
@@ -19,11 +19,6 @@ from scoped_retrieval.pipeline.views.xray import rows_of
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("recall-xray"))
 
 
 def xray_of(world, name: str, who: str = "ana", *, audit: bool = True) -> dict:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from audited_runs import audited, settings_of
+from audited_runs import settings_of
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.reading.reports import report_of
@@ -18,11 +18,6 @@ from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
 _VOID = {"meta", "rect", "br", "link"}
-
-
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("report"))
 
 
 def page_of(settings, name: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import zlib
 from itertools import chain
 from pathlib import Path
 
 import pytest
 import xxhash
+from repositories import committed
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 
@@ -80,9 +80,7 @@ def test_no_stored_or_shown_value_is_a_digest_of_a_secret(history, tmp_path, mon
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     if history:
-        git = ("git", "-C", "shop", "-c", "user.name=a", "-c", "user.email=a@b")
-        for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
-            subprocess.run([*git, *command], check=True)
+        committed(tmp_path / "shop")
         (tmp_path / "shop/deploy.env").write_text(LINE * 2)
     flags = ("--history",) if history else ()
     assert run("index", "shop", *flags, *FLAGS, "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0

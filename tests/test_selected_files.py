@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from command_line import run
+from repositories import committed, git
 
 FILES = {
     ".gitignore": "build/\n",
@@ -31,16 +31,9 @@ def write(folder: str, files: dict[str, str]) -> None:
         Path(folder, name).write_text(text)
 
 
-def git(folder: str, *arguments: str) -> None:
-    author = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
-    subprocess.run(["git", *author, "-C", folder, *arguments], check=True, capture_output=True)
-
-
 def repository(folder: str, files: dict[str, str]) -> None:
     write(folder, files)
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "all")
+    committed(Path(folder))
 
 
 def index(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> str:
@@ -105,7 +98,16 @@ def test_the_history_of_a_folder_is_read_below_it_with_its_paths(capsys: pytest.
 def test_submodules_are_read_on_request_with_paths_from_the_root(capsys: pytest.CaptureFixture[str]) -> None:
     repository("lib", {"lib.md": "# Lib\n", "docs/new.md": "# New\n"})
     repository("tree", FILES)
-    git("tree", "submodule", "--quiet", "add", str(Path("lib").resolve()), "parts/lib")
+    git(
+        Path("tree"),
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(Path("lib").resolve()),
+        "parts/lib",
+    )
     assert json.loads(index(capsys, "tree"))["sources"]["skipped_at"]["submodule"] == ["parts/lib"]
     assert "parts/lib/lib.md" not in paths(capsys)
     index(capsys, "tree", "--submodules", "--exclude", "parts/lib/docs/")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from history_check import alive_at, differences
 from placed import flat
+from repositories import git
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
@@ -32,17 +31,6 @@ def commit_times(repo: Path) -> pa.Table:
     head = found.branch()[1]
     assert head is not None
     return commit_table(found.commits(head))
-
-
-def git(repo: Path, *arguments: str, stdin: bytes = b"") -> str:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    environment |= {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    environment |= {"GIT_AUTHOR_DATE": f"{START} +0000", "GIT_COMMITTER_DATE": f"{START} +0000"}
-    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    done = subprocess.run(
-        ["git", "-C", str(repo), *arguments], input=stdin, capture_output=True, check=True, env=environment
-    )
-    return done.stdout.decode().strip()
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,18 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from placed import flat
+from repositories import git
 from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
 from scoped_retrieval.pipeline.sources.git_history import read_git_history, read_uncommitted
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2124, 6, 1, tzinfo=UTC)
-
-
-def git(repo: Path, *arguments: str) -> None:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    environment |= {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, check=True, env=environment)
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from repositories import git
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import Runs
@@ -61,7 +61,7 @@ TREE = {
 def test_nested_ignore_files_are_honored(tmp_path: Path, with_git: bool) -> None:
     write(tmp_path, TREE)
     if with_git:
-        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+        git(tmp_path, "init", "-q")
     assert paths(read(tmp_path)) == [
         ".gitignore", "a.py", "deep/y.py", "keep.tmp", "local.py", "sub/.gitignore", "sub/build/in.py", "sub/drop.tmp"
     ]  # fmt: skip
@@ -71,7 +71,7 @@ def test_an_ignored_folder_is_reported(tmp_path: Path) -> None:
     results = write(tmp_path / "results", {"run.md": "# Run\n\nb\n", ".env": "KEY=value\n"})
     empty = write(tmp_path / "sub", {"x.tmp": "no"})
     write(tmp_path, {".gitignore": "results/\n*.tmp\n", "a.py": "x = 1\n"})
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    git(tmp_path, "init", "-q")
     notes = []
     for folder in (tmp_path, results, empty):
         report = SourceReport()
@@ -89,7 +89,7 @@ def test_links_are_not_followed(tmp_path: Path, with_git: bool) -> None:
     (root / "folder_link").symlink_to(outside)
     (root / "loop").symlink_to(root)
     if with_git:
-        subprocess.run(["git", "init", "-q", str(root)], check=True)
+        git(root, "init", "-q")
     report = SourceReport()
     assert paths(read(root, report)) == ["a.py"]
     assert report.skipped["symbolic link"] == 3
@@ -193,6 +193,6 @@ def test_a_large_log_is_read_and_another_large_file_is_left_out(tmp_path: Path) 
 
 @pytest.mark.parametrize("at", [".", "below", "below/deeper"])
 def test_a_folder_in_a_repository_is_read_as_git_lists_it_however_deep_it_lies(tmp_path: Path, at: str) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    git(tmp_path, "init", "-q")
     write(tmp_path, {".git/info/exclude": "b.md\n", f"{at}/a.md": "# A\n", f"{at}/b.md": "# B\n"})
     assert paths(read(tmp_path / at)) == ["a.md"]

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from audited_runs import audited, settings_of
+from audited_runs import settings_of
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.reading.auditing.sql import VIEWS, queried, tables_of
 from scoped_retrieval.pipeline.runs import Runs
-
-
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("sql"))
 
 
 def test_every_view_answers(world):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from audited_runs import ASKED, PEOPLE, SAYS, audited
+from audited_runs import ASKED, PEOPLE, SAYS
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking.opening import open_retriever
 from scoped_retrieval.pipeline.asking.telemetry import Telemetry
@@ -22,11 +22,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("telemetry"))
-
-
 @pytest.fixture(name="spans")
 def spans_fixture():
     exporter = InMemorySpanExporter()
@@ -38,7 +33,7 @@ def spans_fixture():
 def asked(world, spans, who: str = "ana", fields: dict[str, Any] | None = None, **telemetry: Any):
     """The answer, the span of the retrieval and those of its steps."""
     traced = Telemetry.of(spans.provider, **telemetry)
-    with world.story.open(principal=who, runs=world.folder / "runs", telemetry=traced) as retriever:
+    with world.story.open(principal=who, runs=world.folder / "traced", telemetry=traced) as retriever:
         found = retriever.retrieve({**ASKED, **(fields or {})})
     finished = spans.exporter.get_finished_spans()
     root = next(span for span in finished if span.name.startswith("retrieval"))
@@ -108,7 +103,7 @@ def test_an_error_leaves_its_type_and_no_message(world, spans):
 
 
 def test_spans_change_no_answer(world, spans):
-    with world.story.open(runs=world.folder / "runs") as retriever:
+    with world.story.open(runs=world.folder / "traced") as retriever:
         plain = retriever.retrieve(ASKED)
     traced, *_ = asked(world, spans, content=True)
     assert traced.block == plain.block

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
+from scoped_retrieval.nodes.blocks import byte_runs
+from scoped_retrieval.nodes.blocks.byte_runs import text_tokens
+from scoped_retrieval.nodes.blocks.token_counting import BASE, TOKEN, Counters, EncodedCounter
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.line.tokenizers import load_counter, load_counters
 
@@ -95,3 +98,34 @@ def test_a_missing_tokenizer_is_named_and_never_downloaded(
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(ModelError, match=message):
         load_counter(name)
+
+
+ASCII_TOKEN = re.compile(TOKEN.replace(r"[\x{00C0}-\x{04FF}]{1,2}|", ""))
+"""The expression itself, without its one alternative that no ASCII text can take and that Python writes otherwise."""
+
+RUNS = st.one_of(
+    st.tuples(st.sampled_from("aZ9 .\t_-\r\n\x00\x7f"), st.integers(1, 20) | st.integers(60, 90)).map(
+        lambda drawn: drawn[0] * drawn[1]
+    ),
+    st.sampled_from(
+        [" a", " A", " Ab", "HTTPServer", "  return", "\t\tx", "x = []", "ABCDEfg", " ABCDEfg", " 1", ". a", "\r\n"]
+    ),
+)
+TEXTS = st.lists(RUNS | st.text(st.characters(max_codepoint=127), max_size=6), max_size=8).map("".join)
+
+
+def packed(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets and bytes of ASCII texts, one after the other."""
+    offsets = np.cumsum([0, *map(len, texts)])
+    return offsets, np.frombuffer("".join(texts).encode("ascii"), np.uint8)
+
+
+@pytest.mark.parametrize("at_once", [4, byte_runs.BYTES_AT_ONCE])
+@settings(max_examples=150, deadline=None)
+@given(st.lists(TEXTS, max_size=5))
+@example(["", "a", "", " b", ""])
+@example(["a" * 7, "a" * 8, " " * 16 + "a", " " * 17 + "a", "A" * 5 + "b", " " + "A" * 4 + "b"])
+def test_each_text_has_as_many_tokens_as_the_expression_finds_in_it_alone(at_once: int, texts: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(byte_runs, "BYTES_AT_ONCE", at_once)
+        assert text_tokens(*packed(texts)).tolist() == [len(ASCII_TOKEN.findall(text)) for text in texts]

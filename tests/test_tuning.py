@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import yaml
 from golden_file import expect_golden
 from judged_folders import documents_folder, talks_folder, written
 from plugin_package import install
+from repositories import committed, git
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
@@ -171,40 +171,24 @@ def test_the_tables_and_the_file_of_tune_are_the_golden_ones(tmp_path, capsys, m
 
 def test_a_repository_of_one_commit_gives_no_questions(tmp_path, capsys):
     (tmp_path / "a.py").write_text("x = 1\n")
-    for args in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
-        subprocess.run(["git", *args], cwd=tmp_path, check=True)
+    committed(tmp_path)
     assert main(["tune", str(tmp_path), "--commits"]) == 2
     assert "Expected commits that change files" in capsys.readouterr().err
 
 
 def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_path, monkeypatch, capsys):
-    def git(*args: str) -> None:
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
-        subprocess.run(["git", *who, *args], cwd=tmp_path / "shop", check=True, capture_output=True)
-
-    (tmp_path / "shop").mkdir()
-    git("init", "-q")
+    (shop := tmp_path / "shop").mkdir()
     names = ("cart", "order", "retry", "login")
     for name in names:
         body = "".join(f"def {name}_{n}():\n    return 'step {n} of the {name}'\n\n\n" for n in range(12))
-        (tmp_path / "shop" / f"{name}.py").write_text(body)
-    git("add", "-A")
-    git("commit", "-qm", "Begin")
+        (shop / f"{name}.py").write_text(body)
+    committed(shop)
     for number, name in enumerate(names):
-        file = tmp_path / "shop" / f"{name}.py"
+        file = shop / f"{name}.py"
         file.write_text(file.read_text().replace(f"'step {number} of the {name}'", f"{number}"))
-        git("commit", "-qam", f"{name}: step {number} returns a number")
-    monkeypatch.chdir(tmp_path / "shop")
-    told = [
-        "--no-semantic",
-        "--least-queries",
-        "2",
-        "--metric",
-        "R@10",
-        "--picture",
-        "../tuned.svg",
-        "--json",
-    ]
+        git(shop, "commit", "-qam", f"{name}: step {number} returns a number")
+    monkeypatch.chdir(shop)
+    told = ["--no-semantic", "--least-queries=2", "--metric=R@10", "--picture=../tuned.svg", "--json"]
     assert main(["tune", ".", "--commits", *told]) == 0
     said = json.loads(capsys.readouterr().out)
     held_out = {row["collection"]: row for row in said["fitted"]["held_out"]}
@@ -212,5 +196,5 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
     assert held_out["shop"][DEFAULT] == 1.0
     assert 0 < held_out["shop, by lines"][DEFAULT] < 1.0
     assert load_weights(Path(".scoped-retrieval/eval/weights.yaml")).weights.keys() == {"explain-code"}
-    assert subprocess.check_output(["git", "status", "--porcelain"]) == b""
+    assert git(shop, "status", "--porcelain") == ""
     assert (tmp_path / "tuned.svg").read_bytes().startswith(b"<?xml")

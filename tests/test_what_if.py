@@ -13,12 +13,6 @@ from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 from scoped_retrieval.pipeline.runs import Runs
 from stand_in_encoder import WordsByTheirStart
 
-
-@pytest.fixture(name="world", scope="module")
-def world_fixture(tmp_path_factory):
-    return audited(tmp_path_factory.mktemp("what-if"))
-
-
 CHANGES = [
     {"weights": {"lexical": 0.9}},
     {"weights": {"semantic": 0.0, "recency": 0.8, "actionability": 0.0}},

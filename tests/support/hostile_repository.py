@@ -7,11 +7,11 @@ promised by remotes whose URL or helper is a command.
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from repositories import git
 
 HOOKS = (
     "applypatch-msg", "commit-msg", "fsmonitor-watchman", "p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit",
@@ -41,17 +41,6 @@ PLAIN = {
     "submodule.sub.url": "ext::false", "submodule.sub.active": "true", "core.untrackedCache": "true", "gc.auto": "1", "maintenance.auto": "true",
 }  # fmt: skip
 SIGNATURES = ("PGP SIGNATURE", "SSH SIGNATURE", "SIGNED MESSAGE")
-
-
-def git(folder: Path, *arguments: str, stdin: str = "") -> str:
-    """The output of an ordinary Git command, whatever its status, with none of the settings of this user."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    kept |= {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    kept |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
-    done = subprocess.run(
-        ["git", "-C", str(folder), *arguments], input=stdin, capture_output=True, text=True, check=False, env=kept
-    )
-    return done.stdout.strip()
 
 
 @dataclass(frozen=True)
@@ -107,7 +96,12 @@ def build(home: Path) -> Hostile:
         header, message = git(folder, "cat-file", "commit", unsigned).split("\n\n", 1)
         signature = f"gpgsig -----BEGIN {kind}-----\n \n eA==\n -----END {kind}-----"
         text = f"{header}\n{signature}\n\n{message}\n"
-        git(folder, "update-ref", "HEAD", git(folder, "hash-object", "-t", "commit", "-w", "--stdin", stdin=text))
+        git(
+            folder,
+            "update-ref",
+            "HEAD",
+            git(folder, "hash-object", "-t", "commit", "-w", "--stdin", stdin=text.encode()),
+        )
     missing = git(folder, "rev-parse", "main~5:a.py")
     (folder / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
     config = {key: _program(bin_ / key, markers / key) for key in KEYS}

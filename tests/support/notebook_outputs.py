@@ -6,10 +6,11 @@ another execution, in another folder at another time, gave the same text: times,
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from repositories import git
 
 USER = "auditor"
 """The current user, who is the principal of the notebooks."""
@@ -55,12 +56,7 @@ def _agreed_data(data: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -
 
 def _repository(folder: Path) -> None:
     """A checkout to start in, with a few commits."""
-
-    def git(*args: str) -> None:
-        who = ["-c", "user.name=ana", "-c", "user.email=ana@example.org"]
-        subprocess.run(["git", *who, *args], cwd=folder, check=True, capture_output=True)
-
-    git("init", "-q", "-b", "main")
+    git(folder, "init", "-q", "-b", "main")
     for number, subject in enumerate(("Begin", "Retry: wait longer between attempts", "Send: retry on timeouts")):
         (folder / "retry.py").write_text(
             f'def wait_between_attempts(attempt):\n    """How long a request waits."""\n    return {number} * attempt\n'
@@ -69,5 +65,5 @@ def _repository(folder: Path) -> None:
             "from retry import wait_between_attempts\n\n\ndef send(request):\n"
             f'    """Send a request again on timeouts."""\n    return wait_between_attempts({number // 2})\n'
         )
-        git("add", "-A")
-        git("commit", "-qm", subject)
+        git(folder, "add", "-A")
+        git(folder, "commit", "-qm", subject)
