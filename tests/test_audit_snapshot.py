@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from line_tables import filled, judged, line_tables
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import TABLES
 from selection_line import line
@@ -42,7 +43,7 @@ def conditions(tables: Tables) -> set[tuple[str, str]]:
     return {(row["condition"], row["subject"]) for row in tables["conditions"].to_pylist()}
 
 
-def test_every_candidate_ends_in_one_row(line_tables: Callable[..., Tables]):
+def test_every_candidate_ends_in_one_row():
     tables = line_tables(2)
     assert fate(tables, "shown-r0001") == ("selected", "project", None, "selected", "full")
     assert fate(tables, "dropped-r0001") == ("rejected", "select", None, "low_score", "none")
@@ -65,14 +66,14 @@ def test_every_candidate_ends_in_one_row(line_tables: Callable[..., Tables]):
     ],
 )  # fmt: skip
 def test_the_earliest_removal_decides(
-    line_tables: Callable[..., Tables], judged: Callable[[Tables], Tables], change: Callable[[Tables], None], expected: tuple[object, ...]
+    change: Callable[[Tables], None], expected: tuple[object, ...]
 ):  # fmt: skip
     tables = line_tables(1)
     change(tables)
     assert fate(judged(tables), "dropped") == expected
 
 
-def test_a_merged_row_is_selected_only_while_its_item_shows_it(line_tables, judged):
+def test_a_merged_row_is_selected_only_while_its_item_shows_it():
     tables = line_tables(1)
     set_where(tables, "packs", "dropped", reason_code="merged", merged_into="shown-r0001")
     set_where(tables, "packs", "shown", members=[0, 1])
@@ -122,7 +123,7 @@ def test_the_members_of_an_item_that_a_cap_dropped_share_its_reason(limit: str, 
     assert fates["a.md: lead"] == fates["a.md: member"] == expected
 
 
-def test_an_item_whose_citation_does_not_resolve_was_not_shown(line_tables, judged):
+def test_an_item_whose_citation_does_not_resolve_was_not_shown():
     tables = line_tables(1)
     set_where(tables, "citations", "shown", resolves=False)
     assert fate(judged(tables), "shown") == ("rejected", "cite", "require_citation", "citation_unresolved", "none")
@@ -146,7 +147,7 @@ def test_an_item_whose_citation_does_not_resolve_was_not_shown(line_tables, judg
          "ok", "no_overlay", "continue"),
     ],
 )  # fmt: skip
-def test_each_condition_has_its_cause(line_tables, judged, change, status: str, condition: str, action: str):
+def test_each_condition_has_its_cause(change, status: str, condition: str, action: str):
     tables = line_tables(1)
     set_where(tables, "requests", "r0001", role=None, mode=None)
     set_where(tables, "blocks", "r0001", items=1, bound_by=None)
@@ -157,7 +158,7 @@ def test_each_condition_has_its_cause(line_tables, judged, change, status: str, 
     assert tables["snapshots"]["action"].to_pylist() == [action]
 
 
-def test_required_evidence_that_is_not_shown_is_missing(line_tables, judged):
+def test_required_evidence_that_is_not_shown_is_missing():
     tables = line_tables(1)
     set_where(tables, "contracts", "r0001", required_evidence=["current-code", "verified-memory"])
     set_where(tables, "evidence", "shown", evidence_kind="memory", lifecycle="verified")
@@ -168,7 +169,7 @@ def test_required_evidence_that_is_not_shown_is_missing(line_tables, judged):
     assert ("missing_evidence", "verified-memory") in conditions(judged(tables))
 
 
-def test_a_lane_that_failed_makes_the_answer_partial_and_one_that_is_off_does_not(line_tables, filled, judged):
+def test_a_lane_that_failed_makes_the_answer_partial_and_one_that_is_off_does_not():
     tables = line_tables(1)
     tables["lane_states"] = filled(
         "lane_states", [{"request_id": "r0001", "lane": "semantic", "state": "off", "message": "install it"}]
@@ -182,7 +183,7 @@ def test_a_lane_that_failed_makes_the_answer_partial_and_one_that_is_off_does_no
     assert ("lane_failed", "symbol") in conditions(tables)
 
 
-def test_a_request_that_is_denied_is_told_that_and_nothing_else(line_tables, judged):
+def test_a_request_that_is_denied_is_told_that_and_nothing_else():
     tables = line_tables(1)
     set_where(tables, "contracts", "r0001", denied=True, denied_reason="no")
     set_where(tables, "requests", "r0001", role=None, mode=None)
@@ -193,7 +194,7 @@ def test_a_request_that_is_denied_is_told_that_and_nothing_else(line_tables, jud
 @pytest.mark.parametrize(
     "name", ["requests", "contracts", "sub_queries", "hits", "ranked", "packs", "trimmed", "blocks"]
 )
-def test_the_digest_covers_every_table(line_tables, judged, name: str):
+def test_the_digest_covers_every_table(name: str):
     tables = line_tables(1)
     before = tables["snapshots"]["snapshot_digest"][0].as_py()
     declared = TABLES[name]

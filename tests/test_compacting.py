@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from line_tables import line_tables
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.runs import Runs, compact, packed, replay, verify, writing
 from scoped_retrieval.pipeline.runs.files import files_below
-from written_runs import Maker, file_of, live, session_of
+from written_runs import file_of, live, session_of
 
 
-def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Maker):
+def test_compacting_changes_no_row_and_no_digest(tmp_path: Path):
     store = Runs(tmp_path)
-    run = live(store, line_tables, 3)
+    run = live(store, 3)
     ((_, before),), texts = run.in_pieces(), {*run.texts["text"].to_pylist()}
     del before["texts"]
     compacted = compact(store, run.run_id)
@@ -25,7 +26,7 @@ def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Ma
     assert compact(store, run.run_id).stored("snapshots").equals(before["snapshots"])
 
 
-def test_an_interactive_file_is_smaller_than_its_texts(line_tables: Maker):
+def test_an_interactive_file_is_smaller_than_its_texts():
     tables = line_tables(1)
     tables["requests"] = tables["requests"].set_column(
         tables["requests"].schema.get_field_index("question"),
@@ -36,9 +37,9 @@ def test_an_interactive_file_is_smaller_than_its_texts(line_tables: Maker):
 
 
 @pytest.mark.parametrize("change", [lambda file: file.write_bytes(b"other"), Path.unlink])
-def test_a_changed_or_missing_interactive_file_is_not_compacted(tmp_path: Path, line_tables: Maker, change):
+def test_a_changed_or_missing_interactive_file_is_not_compacted(tmp_path: Path, change):
     store = Runs(tmp_path)
-    run = live(store, line_tables)
+    run = live(store)
     change(file_of(run, 1))
     with pytest.raises(StoreError):
         compact(store, run.run_id)
@@ -46,9 +47,9 @@ def test_a_changed_or_missing_interactive_file_is_not_compacted(tmp_path: Path, 
     assert store.open(run.run_id).files == run.files
 
 
-def test_a_session_goes_on_in_a_run_that_is_compacted(tmp_path: Path, line_tables: Maker):
+def test_a_session_goes_on_in_a_run_that_is_compacted(tmp_path: Path):
     store = Runs(tmp_path)
-    session = session_of(store, line_tables)
+    session = session_of(store)
     for number in (1, 2, 3):
         session.write(packed(line_tables(1, run_id=session.run_id, first=number)))
         run = store.open(session.run_id)
@@ -60,10 +61,10 @@ def test_a_session_goes_on_in_a_run_that_is_compacted(tmp_path: Path, line_table
     assert verify(store, session.run_id).ok
 
 
-def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_tables: Maker):
+def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path):
     store = Runs(tmp_path)
     settings = {"bm25": "k1=2.0 b=0.3", "principal": "ana"}
-    session = session_of(store, line_tables, settings)
+    session = session_of(store, settings)
     session.write(packed(line_tables(1, run_id=session.run_id)))
     assert store.open(session.run_id).settings == settings
     assert compact(store, session.run_id).settings == settings
@@ -72,9 +73,9 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
 
 @pytest.mark.parametrize("act", [compact, lambda store, _: store.sweep()], ids=["compacted", "swept"])
 def test_a_compaction_that_another_writer_overtakes_writes_nothing_back(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, act
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act
 ):
-    run, sync, done = live(Runs(tmp_path), line_tables), writing.sync_all, list[bool]()
+    run, sync, done = live(Runs(tmp_path)), writing.sync_all, list[bool]()
 
     def synced(*given):
         if not done:

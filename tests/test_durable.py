@@ -12,16 +12,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from power_cut import each_cut, nothing
+from role_corpus import evidence_rows
 from scoped_retrieval.nodes.errors import ScopedRetrievalError
 from scoped_retrieval.pipeline.config.grants import load_grants, write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import Runs, compact, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.storage.durable import write_atomic
-from written_runs import Maker, batch, live
+from written_runs import batch, live
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ Check = Callable[[Callable[[Path], bool]], None]
 
 
 @pytest.fixture(name="cut")
-def cut_fixture(tmp_path: Path, line_tables: Maker, evidence_rows: Callable[..., pa.Table]) -> Check:
+def cut_fixture(tmp_path: Path) -> Check:
     """Fails unless everything is there after the power went, where the syncs of some folders are left out."""
 
     def written(folder: Path) -> None:
@@ -39,8 +39,8 @@ def cut_fixture(tmp_path: Path, line_tables: Maker, evidence_rows: Callable[...,
         rows, _ = normalize(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
         Corpus.create(folder / "a/corpus").publish(rows, now=NOON)
         store = Runs(folder / "runs")
-        batch(store, line_tables)
-        compact(store, live(store, line_tables).run_id)
+        batch(store)
+        compact(store, live(store).run_id)
 
     def cut(forgetful: Callable[[Path], bool]) -> None:
         (tmp_path / "start").mkdir()

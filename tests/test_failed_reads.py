@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from corpus_rows import day, import_rows
 from failing_reads import FailingReads
 from failing_store import FailingStore
+from line_tables import line_tables
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.files import files_below
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.storage.places import Place
 from stored_corpus import generations, manifest_at, written_again
-from written_runs import LINEAGE, NOON, Maker, batch
+from written_runs import batch, staged
 
 TOO_MANY = "^Too many open files: "
 DENIED = PermissionError(13, "Permission denied")
@@ -143,12 +141,10 @@ def test_a_corpus_is_not_made_over_one_that_cannot_be_looked_at(tmp_path: Path, 
 
 
 def test_a_shard_is_not_run_again_because_its_line_cannot_be_read_now(
-    tmp_path: Path, line_tables: Maker, failing_reads: FailingReads
+    tmp_path: Path, failing_reads: FailingReads
 ) -> None:
-    store, tables = Runs(tmp_path), line_tables(2)
-    inputs = {name: tables[name] for name in PER_RUN}
-    asked, none, shards = tables["requests"], TABLES["failures"].empty(), pa.array([0, 0])
-    run_id = store.stage(asked, none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE).run_id
+    store = Runs(tmp_path)
+    run_id = staged(store).run_id
     store.resume(run_id).write(0, line_tables(2, run_id=run_id))
     resumed = store.resume(run_id)
     with (
@@ -160,9 +156,9 @@ def test_a_shard_is_not_run_again_because_its_line_cannot_be_read_now(
 
 
 def test_a_folder_of_a_run_that_cannot_be_listed_is_not_an_empty_one(
-    tmp_path: Path, line_tables: Maker, failing_reads: FailingReads
+    tmp_path: Path, failing_reads: FailingReads
 ) -> None:
-    run = batch(Runs(tmp_path), line_tables)
+    run = batch(Runs(tmp_path))
     whole = list(files_below(run.folder))
     with (
         failing_reads.of(lambda path: path == run.folder / "tables", DENIED),

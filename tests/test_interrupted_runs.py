@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from retrieving import NOON, batch, opened
+from role_corpus import evidence_rows
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
@@ -37,7 +38,7 @@ def store(tmp_path: Path) -> Runs:
 
 
 @pytest.fixture
-def move_on(corpus: Corpus, evidence_rows: Callable[..., Any]) -> Callable[[], None]:
+def move_on(corpus: Corpus) -> Callable[[], None]:
     """What makes another generation the only one."""
 
     def moved() -> None:
@@ -72,7 +73,7 @@ def test_a_run_of_which_every_request_is_answered_is_finished_without_its_genera
     assert verify(store, run_id).status == "ok"
 
 
-def test_a_run_at_a_damaged_generation_stays_unfinished(corpus: Corpus, store: Runs, evidence_rows: Callable[..., Any]):
+def test_a_run_at_a_damaged_generation_stays_unfinished(corpus: Corpus, store: Runs):
     run_id = interrupted(corpus, store, batch(4))
     before = corpus.generation
     corpus.publish(normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from retrieving import NOON, batch, digests, opened
+from role_corpus import evidence_rows
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -135,9 +134,7 @@ def test_as_of_a_commit_is_resolved_for_those_who_may_ask(corpus: Corpus):
             opened(corpus).retrieve("default role", as_of=f"commit:{sha}", project=project)
 
 
-def test_a_retriever_stays_at_the_generation_that_it_opened(
-    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
-):
+def test_a_retriever_stays_at_the_generation_that_it_opened(corpus: Corpus, tmp_path: Path):
     with opened(corpus, runs=tmp_path / "runs") as before:
         asked = [before.retrieve("what does role_15 return?", request_id="a")]
         normal, _ = normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from retrieving import NOON, batch, digests, opened
+from role_corpus import evidence_rows
 from scoped_retrieval.nodes.errors import AccessError, ModelError, StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -31,9 +30,7 @@ def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
     assert verify(store, summary.run_id).ok
 
 
-def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
-    corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
-):
+def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(corpus: Corpus, tmp_path: Path):
     store = Runs(tmp_path / "runs")
     with opened(corpus, runs=store, shard_requests=2) as retriever:
         whole = digests(store, retriever.run([row | {"as_of": None} for row in batch(4)]).run_id)

@@ -7,15 +7,13 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from functools import cache
 from itertools import count
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
+from line_tables import line_tables
 from power_cut import each_cut
 from scoped_retrieval.nodes.errors import ErasedError, ScopedRetrievalError
-from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
     LiveRun,
     Run,
@@ -28,54 +26,41 @@ from scoped_retrieval.pipeline.runs import (
     verify,
 )
 from scoped_retrieval.pipeline.runs.files import files_below
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.storage.durable import entries
 from scoped_retrieval.pipeline.storage.places import Place, place_of
-from written_runs import LINEAGE, NOON, Maker, batch, file_of, live, session_of
+from written_runs import batch, file_of, finished, live, session_of, staged
 
 FULL = os.environ.get("TEST_PROFILE") == "full"
-Action = Callable[[Runs, Maker], Iterator[str]]
+EVIDENCE = {*line_tables(3)["trimmed"]["evidence_id"].to_pylist()}
+Action = Callable[[Runs], Iterator[str]]
 """Does something to a folder of runs, and yields the id of each snapshot once it is acknowledged."""
 
 
-def ask(store: Runs, line_tables: Maker) -> Iterator[str]:
-    session = session_of(store, line_tables)
+def ask(store: Runs) -> Iterator[str]:
+    session = session_of(store)
     for numbers in ((1,), (2, 3)):
         names = session.take(len(numbers))
         session.write(packed(line_tables(len(numbers), run_id=session.run_id, first=numbers[0])))
         yield from names
 
 
-def run(store: Runs, line_tables: Maker) -> Iterator[str]:
-    tables = line_tables(2)
-    inputs = {name: tables[name] for name in PER_RUN}
-    asked, shards = tables["requests"], pa.array([0, 0])
-    if not (begun := store.unfinished()):
-        none = TABLES["failures"].empty()
-        staged = store.stage(asked, none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
-    else:
-        staged = store.resume(begun[0])
-    for shard in staged.pending():
-        staged.write(shard, line_tables(2, run_id=staged.run_id))
-    yield from staged.finish().snapshots["snapshot_id"].to_pylist()
+def run(store: Runs) -> Iterator[str]:
+    begun = store.unfinished()
+    yield from finished(store.resume(begun[0]) if begun else staged(store)).snapshots["snapshot_id"].to_pylist()
 
 
 def uncompacted(store: Runs) -> list[str]:
     return [run.run_id for run in store.list() if run.files]
 
 
-def compacted(store: Runs, _: Maker) -> Iterator[str]:
+def compacted(store: Runs) -> Iterator[str]:
     for run_id in uncompacted(store):
         yield from compact(store, run_id).snapshots["snapshot_id"].to_pylist()
 
 
-def erased(store: Runs, line_tables: Maker) -> Iterator[str]:
-    erase_evidence(store, evidence_of(line_tables), reason="asked by its owner")
+def erased(store: Runs) -> Iterator[str]:
+    erase_evidence(store, EVIDENCE, reason="asked by its owner")
     yield from ()
-
-
-def evidence_of(line_tables: Maker) -> set[str]:
-    return {*line_tables(3)["trimmed"]["evidence_id"].to_pylist()}
 
 
 def files_of(folder: Path) -> bytes:
@@ -85,9 +70,9 @@ def files_of(folder: Path) -> bytes:
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power cut"])
 @pytest.mark.parametrize(("action", "every"), [(ask, 9), (run, 41), (compacted, 43), (erased, 41)])
 def test_what_was_acknowledged_stands_and_the_rest_is_nothing(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, action: Action, every: int, power: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: Action, every: int, power: bool
 ) -> None:
-    start, line_tables = tmp_path / "start", cache(line_tables)
+    start = tmp_path / "start"
     numbers = count(1)
     for module in ("live", "store"):
         name = f"scoped_retrieval.pipeline.runs.{module}.new_run_id"
@@ -95,14 +80,14 @@ def test_what_was_acknowledged_stands_and_the_rest_is_nothing(
             name, lambda _: f"run-{next(numbers):018d}"
         )  # the same at each cut: their tables are made once
     store = Runs(start)
-    before = [*live(store, line_tables).kept, *batch(store, line_tables).snapshots["snapshot_id"].to_pylist()]
+    before = [*live(store).kept, *batch(store).snapshots["snapshot_id"].to_pylist()]
     acknowledged: list[str] = []
 
     def act(folder: Path) -> None:
         nonlocal numbers
         acknowledged.clear()
         numbers = count(100)
-        acknowledged.extend(action(Runs(folder), line_tables))  # one by one, so that an end keeps those before it
+        acknowledged.extend(action(Runs(folder)))  # one by one, so that an end keeps those before it
 
     every = 1 if FULL else every
     for step, done, left in each_cut(start, tmp_path, act, power=power, at_most=1000, every=every):
@@ -115,16 +100,16 @@ def test_what_was_acknowledged_stands_and_the_rest_is_nothing(
             assert {verify(store, one).status for one in store.run_ids()} <= {"ok", "erased"}, step
         for name in (*before, *acknowledged):
             assert replay(store, name).status in (("ok", "erased") if action is erased else ("ok",)), step
-        again = [*action(store, line_tables)]
+        again = [*action(store)]
         assert not store.unfinished() and not (action is compacted and uncompacted(store))
         names = [name for one in store.list() for name in one.snapshots["snapshot_id"].to_pylist()]
         assert {*before, *acknowledged, *again} <= {*names} and len(names) == len({*names})
         assert {verify(store, one).status for one in store.run_ids()} == {"erased" if action is erased else "ok"}, step
 
 
-def test_an_erasure_sweeps_what_no_line_names_with_what_it_contains(tmp_path: Path, line_tables: Maker) -> None:
+def test_an_erasure_sweeps_what_no_line_names_with_what_it_contains(tmp_path: Path) -> None:
     store = Runs(tmp_path)
-    run_id = live(store, line_tables).run_id
+    run_id = live(store).run_id
     crashed = file_of(store.open(run_id), 1).with_name(f"{'0' * 64}.arrow.lz4")
     crashed.write_bytes(b"what a crash left")
     (tmp_path / "live/.tmp-1").write_bytes(b"what a crash left")
@@ -152,29 +137,27 @@ def between(store: Runs, monkeypatch: pytest.MonkeyPatch, act: Callable[[], obje
     monkeypatch.setattr(store.log, "commit", paused)
 
 
-def one_more(session: LiveRun, line_tables: Maker, number: int, **how: Callable[[], None]) -> None:
+def one_more(session: LiveRun, number: int, **how: Callable[[], None]) -> None:
     session.take(1)
     session.write(packed(line_tables(1, run_id=session.run_id, first=number)), **how)
 
 
 def test_a_session_that_is_paused_before_its_line_loses_nothing_to_a_compaction(
-    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Runs(place)
-    session = session_of(store, line_tables)
-    one_more(session, line_tables, 1)
+    session = session_of(store)
+    one_more(session, 1)
     between(store, monkeypatch, lambda: compact(Runs(place), session.run_id))
-    one_more(session, line_tables, 2)
+    one_more(session, 2)
     (run_id,) = store.run_ids()
     assert store.open(run_id).snapshots.num_rows == 2
     assert verify(store, run_id).ok
 
 
-def test_no_erased_text_gets_a_line_after_its_erasure(
-    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_erased_text_gets_a_line_after_its_erasure(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     store, gone = Runs(place), list[bool]()
-    session = session_of(store, line_tables)
+    session = session_of(store)
 
     def confirmed() -> None:
         if gone:
@@ -182,43 +165,41 @@ def test_no_erased_text_gets_a_line_after_its_erasure(
 
     def erasure() -> None:
         gone.append(True)  # the corpus is erased first
-        erase_evidence(Runs(place), evidence_of(line_tables), reason="asked by its owner")
+        erase_evidence(Runs(place), EVIDENCE, reason="asked by its owner")
 
     between(store, monkeypatch, erasure)
     with pytest.raises(RunTakenError):
-        one_more(session, line_tables, 1, confirmed=confirmed)
+        one_more(session, 1, confirmed=confirmed)
     with pytest.raises(ErasedError):
-        one_more(session_of(store, line_tables), line_tables, 1, confirmed=confirmed)
+        one_more(session_of(store), 1, confirmed=confirmed)
     assert store.run_ids() == () and not entries(store.path / "live")
 
 
 def test_a_session_whose_file_is_swept_before_its_line_is_told_so(
-    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Runs(place)
-    session = session_of(store, line_tables)
-    one_more(session, line_tables, 1)
+    session = session_of(store)
+    one_more(session, 1)
     between(store, monkeypatch, Runs(place).sweep)
     with pytest.raises(RunTakenError):
-        one_more(session, line_tables, 2)
-    one_more(session, line_tables, 3)
+        one_more(session, 2)
+    one_more(session, 3)
     assert [name[-4:] for name in store.open(session.run_id).kept] == ["0001", "0003"]
     assert verify(store, session.run_id).ok
 
 
-def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -> None:
-    store, tables = Runs(place), line_tables(2)
-    inputs = {name: tables[name] for name in PER_RUN}
-    none, shards = TABLES["failures"].empty(), pa.array([0, 0])
-    staged = store.stage(tables["requests"], none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
-    other = Runs(place).resume(staged.run_id)
+def test_two_who_finish_a_run_write_one_line(place: Place) -> None:
+    store = Runs(place)
+    one = staged(store)
+    other = Runs(place).resume(one.run_id)
     ended = list[Run]()
-    for each in (staged, other):  # the second one writes after the first one has finished
-        each.write(0, line_tables(2, run_id=staged.run_id))
+    for each in (one, other):  # the second one writes after the first one has finished
+        each.write(0, line_tables(2, run_id=one.run_id))
         ended.append(each.finish())
     assert ended[0].lines == ended[1].lines
     assert [line.body["kind"] for line in store.log.lines()] == ["begin", "shard", "run"]
-    assert verify(store, staged.run_id).ok
+    assert verify(store, one.run_id).ok
 
 
 @pytest.mark.parametrize(
@@ -227,33 +208,30 @@ def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -
     ids=["staged and swept", "swept", "discarded"],
 )
 def test_what_is_swept_before_its_line_is_written_again_unless_its_run_was_discarded(
-    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, act: Callable[[Runs], None], of: str
+    place: Place, monkeypatch: pytest.MonkeyPatch, act: Callable[[Runs], None], of: str
 ) -> None:
-    store, tables = Runs(place), line_tables(2)
-    inputs = {name: tables[name] for name in PER_RUN}
-    none, shards = TABLES["failures"].empty(), pa.array([0, 0])
+    store = Runs(place)
     between(store, monkeypatch, lambda: act(Runs(place)), of)
-    staged = store.stage(tables["requests"], none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
+    begun = staged(store)
     if act is Runs.sweep:
-        staged.write(0, line_tables(2, run_id=staged.run_id))
-        assert verify(store, staged.finish().run_id).ok
+        assert verify(store, finished(begun).run_id).ok
     else:
         with pytest.raises(ErasedError):
-            staged.write(0, line_tables(2, run_id=staged.run_id))
-        assert store.unfinished() == [] and not [*files_below(staged.folder)]
+            begun.write(0, line_tables(2, run_id=begun.run_id))
+        assert store.unfinished() == [] and not [*files_below(begun.folder)]
 
 
-def test_graphs_and_tables_of_sessions_are_stored_once(tmp_path: Path, line_tables: Maker) -> None:
+def test_graphs_and_tables_of_sessions_are_stored_once(tmp_path: Path) -> None:
     store = Runs(tmp_path)
     for _ in range(3):
-        live(store, line_tables, 1)
+        live(store, 1)
     assert len([*(tmp_path / "shared").iterdir()]) == 2
     assert len([*(tmp_path / "live").iterdir()]) == 3
 
 
-def test_no_flipped_bit_of_a_session_is_answered(tmp_path: Path, line_tables: Maker) -> None:
+def test_no_flipped_bit_of_a_session_is_answered(tmp_path: Path) -> None:
     store = Runs(tmp_path)
-    run_id = live(store, line_tables, 1).run_id
+    run_id = live(store, 1).run_id
     (name,) = store.open(run_id).kept
     right = replay(store, name)
     paths = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith(".")]

@@ -16,12 +16,12 @@ from scoped_retrieval.pipeline.reading.reports import verified
 from scoped_retrieval.pipeline.runs import Runs, compact, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
 from scoped_retrieval.pipeline.runs.parts import TEXTS
-from written_runs import Maker, batch, file_of, head, live, log_again, part_of
+from written_runs import batch, file_of, head, live, log_again, part_of
 
 
-def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
+def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_path: Path):
     store = Runs(tmp_path)
-    run, other = live(store, line_tables), live(store, line_tables)
+    run, other = live(store), live(store)
     anchor, body = head(store), store.log.lines()[0].body
     shutil.copy(file_of(other, 1), file_of(run, 1))
     assert verify(store, run.run_id, anchor=anchor).problems[0].part == f"live/{file_of(run, 1).name}"
@@ -32,9 +32,9 @@ def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_pat
         compact(store, run.run_id)
 
 
-def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: Path, line_tables: Maker):
+def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: Path):
     store = Runs(tmp_path)
-    run = live(store, line_tables)
+    run = live(store)
     anchor, lines = head(store), store.log.lines()
     compacted = compact(store, run.run_id)
     assert verify(store, run.run_id, anchor=anchor).ok
@@ -49,9 +49,9 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["erase", "shard"])
-def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, line_tables: Maker, kind: str):
+def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, kind: str):
     store = Runs(tmp_path)
-    run = batch(store, line_tables)
+    run = batch(store)
     anchor, file = head(store), part_of(run, "candidate_record")
     parts = {file.relative_to(run.folder).as_posix(): sha256_of(file)}
     body = {"run_id": run.run_id, "shard": "00000", "texts": ["0" * 64], "parts": parts, "reason": "none"}
@@ -59,8 +59,8 @@ def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, l
     assert verify(store, run.run_id, anchor=anchor).status == "changed"
 
 
-def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new(tmp_path: Path, line_tables: Maker):
-    gone, *kept = batch(Runs(tmp_path / "first"), line_tables).texts.to_pylist()
+def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new(tmp_path: Path):
+    gone, *kept = batch(Runs(tmp_path / "first")).texts.to_pylist()
     smuggled = {"sha256": hashlib.sha256(b"never said").hexdigest(), "text": "never said", "vector": None}
     for number, (rows, fits) in enumerate(
         (
@@ -71,7 +71,7 @@ def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new
         )
     ):
         store = Runs(tmp_path / str(number))
-        run = batch(store, line_tables)
+        run = batch(store)
         part = part_of(run, "texts")
         part.unlink()
         pq.write_table(pa.Table.from_pylist(rows, schema=TEXTS), part.with_name("other.parquet"))
@@ -81,9 +81,9 @@ def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new
         assert verify(store, run.run_id).status == ("erased" if fits else "changed")
 
 
-def test_an_anchor_finds_that_every_run_is_gone(tmp_path: Path, line_tables: Maker):
+def test_an_anchor_finds_that_every_run_is_gone(tmp_path: Path):
     store = Runs(tmp_path / "runs")
-    run = batch(store, line_tables)
+    run = batch(store)
     anchor = head(store)
     flags = {"runs": store.path, "corpus": tmp_path / "corpus", "principal": "ana"}
     write_starter_grants(tmp_path / "corpus/grants.yaml", "bob", "v1")

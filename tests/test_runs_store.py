@@ -3,67 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from line_tables import line_tables
 from scoped_retrieval.nodes.audit.records import COVERED
 from scoped_retrieval.nodes.audit_snapshot import candidate_record
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
-    Run,
     Runs,
-    StagedRun,
     erase_evidence,
     replay,
 )
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
 from scoped_retrieval.pipeline.runs.log import RunLog
-from scoped_retrieval.pipeline.runs.parts import PER_RUN, problems_in, stored_whole
-from written_runs import file_of, live
+from scoped_retrieval.pipeline.runs.parts import problems_in, stored_whole
+from written_runs import NOON, batch, file_of, live, staged
 
-NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 Tables = dict[str, pa.Table]
-Maker = Callable[..., Tables]
 
 
-def stage(store: Runs, line_tables: Maker) -> StagedRun:
-    """Four requests in two shards."""
-    tables = line_tables(4)
-    return store.stage(
-        tables["requests"],
-        TABLES["failures"].empty(),
-        pa.array([0, 0, 1, 1], pa.int32()),
-        now=NOON,
-        inputs={name: tables[name] for name in PER_RUN},
-        settings={"generation": "g1"},
-        lineage={"nodes": [], "edges": []},
-    )
-
-
-def do_the_rest(staged: StagedRun, line_tables: Maker) -> Run:
-    for shard in staged.pending():
-        staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
-    return staged.finish()
-
-
-def written(store: Runs, line_tables: Maker) -> Run:
-    return do_the_rest(stage(store, line_tables), line_tables)
-
-
-def as_given(run_id: str, line_tables: Maker) -> Tables:
+def as_given(run_id: str) -> Tables:
     """What the line gave for both shards."""
     shards = [line_tables(2, run_id=run_id), line_tables(2, run_id=run_id, first=3)]
     return {name: pa.concat_tables([shard[name] for shard in shards]) for name in shards[0]}
 
 
-def test_a_finished_run_reads_back_what_the_line_gave(tmp_path: Path, line_tables: Maker):
-    run = written(Runs(tmp_path), line_tables)
-    expected = as_given(run.run_id, line_tables)
+def test_a_finished_run_reads_back_what_the_line_gave(tmp_path: Path):
+    run = batch(Runs(tmp_path), 2)
+    expected = as_given(run.run_id)
     for name in ("requests", "decisions", "conditions", "trimmed", "blocks", "snapshots"):
         read = run.table(name, texts=True)
         assert read.equals(expected[name].select(read.column_names)), name
@@ -74,35 +46,35 @@ def test_a_finished_run_reads_back_what_the_line_gave(tmp_path: Path, line_table
     assert files_below(run.folder) and not (run.folder / "stage").exists()
 
 
-def test_no_free_text_stands_in_any_table(tmp_path: Path, line_tables: Maker):
-    run = written(Runs(tmp_path), line_tables)
+def test_no_free_text_stands_in_any_table(tmp_path: Path):
+    run = batch(Runs(tmp_path), 2)
     for name, table in (next(run.in_pieces())[1] | {"texts": run.texts.select([])}).items():
         for row in table.to_pylist():
             assert not any(isinstance(v, str) and " of r0" in v for v in row.values()), name
     assert "block of r0001" in run.texts["text"].to_pylist()
 
 
-def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store = Runs(tmp_path)
-    staged = stage(store, line_tables)
-    for shard in staged.pending():
-        staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
+    begun = staged(store, 2)
+    for shard in begun.pending():
+        begun.write(shard, line_tables(2, run_id=begun.run_id, first=1 + 2 * shard))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(RunLog, "commit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        staged.finish()
-    one, another = store.resume(staged.run_id), store.resume(staged.run_id)
+        begun.finish()
+    one, another = store.resume(begun.run_id), store.resume(begun.run_id)
     one.finish()
     another.finish()
     with pytest.raises(StoreError, match="got one that is finished"):
-        store.resume(staged.run_id)
+        store.resume(begun.run_id)
     assert [line.body["kind"] for line in store.log.lines()] == ["begin", "shard", "shard", "run"]
 
 
-def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
+def test_resuming_repeats_no_finished_shard(tmp_path: Path):
     store = Runs(tmp_path)
-    staged = stage(store, line_tables)
-    staged.write(0, line_tables(2, run_id=staged.run_id))
-    assert store.resume(staged.run_id).pending() == [1]
+    begun = staged(store, 2)
+    begun.write(0, line_tables(2, run_id=begun.run_id))
+    assert store.resume(begun.run_id).pending() == [1]
 
 
 def changed_by(table: pa.Table, **by: int) -> pa.Table:
@@ -113,7 +85,7 @@ def changed_by(table: pa.Table, **by: int) -> pa.Table:
     return table
 
 
-def test_a_record_that_does_not_add_up_is_found(line_tables: Maker):
+def test_a_record_that_does_not_add_up_is_found():
     tables = line_tables(2)
     stored = stored_whole(tables, COVERED)
     texts, candidates, snapshots = stored.pop("texts"), stored["candidate_record"], stored["snapshots"]
@@ -135,7 +107,7 @@ def test_a_record_that_does_not_add_up_is_found(line_tables: Maker):
 @pytest.mark.parametrize(
     "rows", [lambda t: t.slice(1), lambda t: pa.concat_tables([t, t.slice(0, 1)])], ids=["few", "many"]
 )
-def test_a_candidate_without_one_decision_is_not_recorded(line_tables: Maker, rows: Callable[[pa.Table], pa.Table]):
+def test_a_candidate_without_one_decision_is_not_recorded(rows: Callable[[pa.Table], pa.Table]):
     tables = line_tables(2)
     names = [name for name in candidate_record.__annotations__ if name != "return"]
     with pytest.raises(VerificationError):
@@ -154,11 +126,9 @@ def test_ids_are_in_order_of_time_and_lead_to_their_run():
 @pytest.mark.parametrize(
     "was, now", [(b"trimmed", b"trimmee"), (b"evidence_id", b"evidence_ie"), (b"lane", b"\xffane")]
 )
-def test_an_interactive_file_with_another_name_in_it_is_damaged(
-    tmp_path: Path, line_tables: Maker, was: bytes, now: bytes
-):
+def test_an_interactive_file_with_another_name_in_it_is_damaged(tmp_path: Path, was: bytes, now: bytes):
     store = Runs(tmp_path)
-    run = live(store, line_tables)
+    run = live(store)
     file = file_of(run, 1)
     with pa.CompressedInputStream(pa.BufferReader(file.read_bytes()), "lz4") as stream:
         file.write_bytes(pa.compress(stream.read().replace(was, now), "lz4", asbytes=True))
@@ -167,9 +137,9 @@ def test_an_interactive_file_with_another_name_in_it_is_damaged(
     assert erase_evidence(store, ["any"], reason="asked by its owner").unreadable == [run.run_id]
 
 
-def test_an_unknown_snapshot_is_an_error(tmp_path: Path, line_tables: Maker):
+def test_an_unknown_snapshot_is_an_error(tmp_path: Path):
     store = Runs(tmp_path)
-    run = written(store, line_tables)
+    run = batch(store, 2)
     with pytest.raises(StoreError, match="Expected a snapshot of run-"):
         replay(store, snapshot_id(run.run_id, 9))
     with pytest.raises(StoreError, match="Expected a run in this folder, got none"):

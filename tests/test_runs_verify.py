@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
+from line_tables import line_tables
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.runs import Run, Runs, packed, replay, verify
 from scoped_retrieval.pipeline.runs.erasing import erase_texts
 from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, write_parquet
 from scoped_retrieval.pipeline.runs.parts import TEXTS
-from written_runs import Maker, batch, file_of, head, live, log_again, part_of, session_of
+from written_runs import batch, file_of, head, live, log_again, part_of, session_of
 
 
 @pytest.fixture(params=[batch, live])
-def run(request: pytest.FixtureRequest, tmp_path: Path, line_tables: Maker) -> Run:
-    return request.param(Runs(tmp_path), line_tables)
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    return request.param(Runs(tmp_path))
 
 
 def test_an_untouched_run_is_as_it_was_written(run: Run):
@@ -61,9 +62,9 @@ def test_a_file_that_cannot_be_read_is_named(run: Run):
     assert verify(store, run.run_id).ok
 
 
-def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: Path, line_tables: Maker):
+def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: Path):
     store = Runs(tmp_path)
-    run = batch(store, line_tables)
+    run = batch(store)
     path, bodies = part_of(run, "texts"), [dict(line.body) for line in store.log.lines()]
     texts = read_parquet(path, TEXTS)
     changed = texts.set_column(1, TEXTS.field("text"), pc.utf8_swapcase(texts["text"]))
@@ -74,9 +75,9 @@ def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: P
     assert {p.part for p in found} == {f"texts/{sha256}" for sha256 in texts["sha256"].to_pylist()}
 
 
-def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Maker):
+def test_a_missing_and_an_extra_part_are_named(tmp_path: Path):
     store = Runs(tmp_path)
-    run = batch(store, line_tables)
+    run = batch(store)
     part = part_of(run, "candidate_record")
     shutil.move(part, tmp_path / "aside")
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
@@ -89,21 +90,21 @@ def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Make
     ]
 
 
-def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tables: Maker):
+def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path):
     store = Runs(tmp_path)
-    run = batch(store, line_tables)
-    batch(store, line_tables)
+    run = batch(store)
+    batch(store)
     anchor = head(store)
-    batch(store, line_tables)
+    batch(store)
     assert verify(store, run.run_id, anchor=anchor).ok
     log_again(store, *((line.body["kind"], dict(line.body)) for line in run.lines))
     assert verify(store, run.run_id).ok
     assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "no line has the hash of the anchor"
 
 
-def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: Maker):
+def test_an_erased_text_leaves_the_record_standing(tmp_path: Path):
     store = Runs(tmp_path)
-    run = batch(store, line_tables)
+    run = batch(store)
     block = run.table("blocks")["text"][0].as_py()
     erase_texts(run, "00000", [block], "asked by its owner")
     report = verify(store, run.run_id)
@@ -116,17 +117,17 @@ def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: 
     assert len(store.log.lines()) == lines
 
 
-def test_a_text_that_vanished_without_a_receipt_is_tampering(tmp_path: Path, line_tables: Maker):
+def test_a_text_that_vanished_without_a_receipt_is_tampering(tmp_path: Path):
     store = Runs(tmp_path)
-    run = batch(store, line_tables)
+    run = batch(store)
     part_of(run, "texts").unlink()
     missing = part_of(run, "texts").relative_to(run.folder).as_posix()
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", missing)]
 
 
-def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path, line_tables: Maker):
+def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path):
     store = Runs(tmp_path)
-    gone, kept = batch(store, line_tables), batch(store, line_tables)
+    gone, kept = batch(store), batch(store)
     shutil.rmtree(gone.folder)
     report = verify(store, gone.run_id)
     assert (report.status, report.ok, report.problems[0].detail) == ("missing", False, "LOG names it")
@@ -135,9 +136,9 @@ def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path, li
         verify(store, "run-000000000000000000")
 
 
-def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path, line_tables: Maker):
+def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path):
     store = Runs(tmp_path)
-    session = session_of(store, line_tables)
+    session = session_of(store)
     (tmp_path / "LOG").mkdir()
     with pytest.raises(OSError, match="LOG"):
         session.write(packed(line_tables(1, run_id=session.run_id)))
@@ -147,9 +148,9 @@ def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path, line_
     assert verify(store, session.run_id).ok
 
 
-def test_a_run_whose_line_is_gone_does_not_exist(tmp_path: Path, line_tables: Maker):
+def test_a_run_whose_line_is_gone_does_not_exist(tmp_path: Path):
     store = Runs(tmp_path)
-    first, last = batch(store, line_tables), batch(store, line_tables)
+    first, last = batch(store), batch(store)
     log = tmp_path / "LOG"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:3]))
     assert [run.run_id for run in store.list()] == [first.run_id]

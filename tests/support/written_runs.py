@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from line_tables import line_tables
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import LiveRun, Run, Runs, packed
+from scoped_retrieval.pipeline.runs import LiveRun, Run, Runs, StagedRun, packed
 from scoped_retrieval.pipeline.runs.live import live_file
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-Maker = Callable[..., dict[str, pa.Table]]
 LINEAGE = {"nodes": [], "edges": []}
 
 
-def batch(store: Runs, line_tables: Maker) -> Run:
-    tables = line_tables(2)
+def staged(store: Runs, shards: int = 1) -> StagedRun:
+    """Requests that were asked, two to a shard, and that are not answered."""
+    tables = line_tables(2 * shards)
     inputs = {name: tables[name] for name in PER_RUN}
-    staged = store.stage(
-        tables["requests"],
-        TABLES["failures"].empty(),
-        pa.array([0, 0]),
-        now=NOON,
-        inputs=inputs,
-        settings={},
-        lineage=LINEAGE,
-    )
-    staged.write(0, line_tables(2, run_id=staged.run_id))
-    return staged.finish()
+    numbers = pa.array([number // 2 for number in range(2 * shards)])
+    none = TABLES["failures"].empty()
+    return store.stage(tables["requests"], none, numbers, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
 
 
-def session_of(store: Runs, line_tables: Maker, settings: dict[str, Any] | None = None) -> LiveRun:
+def finished(run: StagedRun) -> Run:
+    """The run, after its shards that are pending were answered."""
+    for shard in run.pending():
+        run.write(shard, line_tables(2, run_id=run.run_id, first=1 + 2 * shard))
+    return run.finish()
+
+
+def batch(store: Runs, shards: int = 1) -> Run:
+    return finished(staged(store, shards))
+
+
+def session_of(store: Runs, settings: dict[str, Any] | None = None) -> LiveRun:
     """A session that has written nothing yet."""
     inputs = {n: line_tables(1)[n] for n in PER_RUN}
     return LiveRun(store, now=NOON, inputs=inputs, lineage=LINEAGE, settings=settings)
 
 
-def live(store: Runs, line_tables: Maker, snapshots: int = 2) -> Run:
-    session = session_of(store, line_tables)
+def live(store: Runs, snapshots: int = 2) -> Run:
+    session = session_of(store)
     for number in range(1, snapshots + 1):
         session.write(packed(line_tables(1, run_id=session.run_id, first=number)))
     return store.open(session.run_id)
