@@ -80,6 +80,28 @@ def test_a_finding_names_line_and_bytes_of_the_answer() -> None:
     assert answer.encode()[row["byte_start"] : row["byte_end"]] == b"77"
 
 
+@pytest.mark.parametrize(
+    ("answer", "findings"),
+    [
+        ("Parts are limited in src/wrappers.py:120 [code#1].", []),
+        ("Parts are limited in `wrappers.py#L119-L140` [code#1].", []),
+        ("Parts are limited there, lines 119-122 [code#1].", []),
+        ("Parts are limited on line 130 (src/wrappers.py) [code#1].", []),
+        (
+            "Parts are limited on lines 118\u2013122 [code#1].",
+            [("partly_shown", False, "lines 118\u2013122", "lines 119-140")],
+        ),
+        ("Parts are limited in wrappers.py:118 [code#1].", [("unsupported_value", True, "118", None)]),
+        ("Parts are limited in other.py:120 [code#1].", [("unsupported_value", True, "120", None)]),
+        ("Parts are limited to 120 [code#1].", [("unsupported_value", True, "120", None)]),
+    ],
+)
+def test_a_line_of_a_place_that_is_shown_is_right(answer: str, findings: list[tuple]) -> None:
+    item = Shown("code#1", "src/wrappers.py#119 (Request)", "def parts(self): ...", (119, 140))
+    rows = answer_findings([item], answer).to_pylist()
+    assert [(row["finding"], row["wrong"], row["subject"], row["expected"]) for row in rows] == findings
+
+
 FEE = Shown("structured-fact#5", "fees/basic", "fee: basic\namount: EUR 480")
 
 

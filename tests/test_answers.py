@@ -41,6 +41,14 @@ def test_a_faithful_answer_exits_0_and_a_wrong_one_5(snapshot: str, capsys: pyte
     ]
 
 
+def test_lines_of_a_place_in_the_block_are_right_and_those_around_it_noted(snapshot: str, capsys) -> None:
+    label = cited(snapshot, "src/session.ts")
+    code, out, _ = answered(f"The role is set in src/session.ts:2 [{label}].\n", snapshot, capsys)
+    assert (code, "src/session.ts" in out) == (0, False)
+    code, out, _ = answered(f"The role is set in src/session.ts:2-70 [{label}].\n", snapshot, capsys)
+    assert code == 0 and "src/session.ts:2-70" in out
+
+
 def test_json_has_every_finding(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = answered("As in [doc#99].", snapshot, capsys, "--json")
     found = json.loads(out)

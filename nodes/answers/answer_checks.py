@@ -30,6 +30,8 @@ class Shown:
     label: str
     locator: str
     text: str
+    shown: tuple[int, int] | None = None
+    """The first and the last line of the file that the text is, if it has lines."""
 
     @cached_property
     def words(self) -> str:
@@ -52,12 +54,14 @@ def answer_findings(
     claims = claims_of(answer)
     by_label = {item.label: item for item in items}
     contradicted = list(_facts(mismatches))
-    taken = [finding[-2:] for finding in contradicted]
+    partly, places = _lines(claims, items)
+    taken = [*(finding[-2:] for finding in contradicted), *places]
     found = [
         *_citations(claims, by_label),
         *_quotes(claims, by_label),
         *(finding for finding in _values(claims, items, answer, frame) if not _overlaps(finding[-2:], taken)),
         *contradicted,
+        *partly,
         *_actions(claims, by_label),
         *_unused(claims, by_label),
     ]
@@ -134,6 +138,23 @@ def _values(claims: Claims, items: Sequence[Shown], answer: str, frame: str) -> 
 def _form(value: Value) -> tuple[str, str]:
     """What two spellings of a value share: an amount may be given with its currency or without."""
     return "number" if value.kind == "money" else value.kind, value.canonical
+
+
+def _lines(claims: Claims, items: Sequence[Shown]) -> tuple[list[AnswerFinding], list[tuple[int, int]]]:
+    """Findings of lines that are shown in part, and the places in the answer of all lines of which any is shown."""
+    found, places = list[AnswerFinding](), list[tuple[int, int]]()
+    for named in claims.lines:
+        place, held = named.place, list[tuple[str, int, int]]()
+        for item in items:
+            meant = f"/{named.path}#" in f"/{item.locator}" if named.path else item.label in place.labels
+            if meant and item.shown and item.shown[0] <= named.last and named.first <= item.shown[1]:
+                held.append((item.label, *item.shown))
+        if held:
+            places.append((place.start, place.end))
+        if held and not any(first <= named.first and named.last <= last for _, first, last in held):
+            label, first, last = held[0]
+            found.append(("partly_shown", False, place.text, label, f"lines {first}-{last}", place.start, place.end))
+    return found, places
 
 
 def _facts(mismatches: Sequence[tuple[int, str, str]]) -> Iterator[AnswerFinding]:

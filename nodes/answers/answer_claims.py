@@ -1,4 +1,4 @@
-"""The claims of an answer that can be compared with evidence: citations, quotes, values and actions.
+"""The claims of an answer that can be compared with evidence: citations, quotes, values, lines and actions.
 
 Reads the text of an answer. Gives `Claims`, each claim with its place in characters and the labels cited with it.
 
@@ -38,6 +38,10 @@ _PATH = re.compile(
     r"(?<![\w/:@.-])(?:[\w.@+-]+/)+[\w.@+-]*[\w@+-]|(?<![\w/:@.-])[\w@+-]+\.(?:[cm]?[jt]sx?|py|rs|go|java|kt|rb|php|cs|cpp|cc|[ch]|"
     r"hpp|swift|sql|sh|ya?ml|toml|json|md|rst|txt|cfg|ini|css|html|vue|lock)(?![\w-])"
 )
+_LINES = re.compile(
+    r"(?:(?<![^\s`'\"()])(?P<path>[^\s`'\"()]+)[:#]L?|\b[Ll]ines? )"
+    r"(?P<first>\d{1,9})(?:\s?[-\u2013]\s?L?(?P<last>\d{1,9}))?(?!\w|\.\d)"
+)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh", "console", "shell-session", "powershell", "bat", "cmd"})
 _PATCHES = frozenset({"diff", "patch"})
 
@@ -53,6 +57,16 @@ class Span:
     code: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines that the answer names: of the file at `path`, or of the items cited in the same sentence."""
+
+    place: Span
+    path: str | None
+    first: int
+    last: int
+
+
 @dataclass
 class Claims:
     """All checkable claims of an answer, each list in order of place."""
@@ -60,6 +74,8 @@ class Claims:
     citations: list[Span] = field(default_factory=list)
     quotes: list[Span] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
+    lines: list[Lines] = field(default_factory=list)
+    """Lines of files; their numbers are among `values`, too."""
     actions: list[Span] = field(default_factory=list)
     """Files that its diffs change, and commands of its shell blocks."""
     sentences: list[Span] = field(default_factory=list)
@@ -84,6 +100,9 @@ def claims_of(answer: str) -> Claims:
     bare = _blanked(bare, [m.span() for m in _ORDINAL.finditer(bare)])
     paths = [m.span() for m in _PATH.finditer(bare)]
     found.values = list(values_in(_blanked(bare, paths)))
+    for m in _LINES.finditer(bare):
+        place, first = Span(*m.span(), m[0], _labels_at(found, m.span())), int(m["first"])
+        found.lines.append(Lines(place, m["path"], first, int(m["last"] or first)))
     return found
 
 

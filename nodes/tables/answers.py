@@ -12,7 +12,7 @@ ANSWER_FINDINGS = table(
     finding=caller(
         string(
             "unknown_citation, changed_quote, misattributed_quote, unsupported_value, contradicted_fact, "
-            "unfounded_action, unused_evidence"
+            "partly_shown, unfounded_action, unused_evidence"
         )
     ),
     wrong=caller(boolean("false: worth knowing, no defect of the answer")),

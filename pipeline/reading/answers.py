@@ -40,6 +40,7 @@ _WORDS = {
     "misattributed_quote": "quotes another item than it cites",
     "unsupported_value": "gives a value that is not in the visible text",
     "contradicted_fact": "contradicts a record",
+    "partly_shown": "names lines that are shown in part",
     "unfounded_action": "acts on what no cited item names",
     "unused_evidence": "leaves evidence unused",
 }
@@ -217,7 +218,12 @@ def visible_items(found: Replay) -> tuple[list[Shown], str]:
     shapes = found.tables["blocks"]["shape"].to_pylist()
     shown = bool(shapes) and shows_text(shapes[0])
     items = [
-        Shown(c["label"], c["locator"] or "", (texts.get(c["label"]) or "") if shown else "")
+        Shown(
+            c["label"],
+            c["locator"] or "",
+            (texts.get(c["label"]) or "") if shown else "",
+            (c["line_start"], c["line_end"]) if shown and c["line_start"] and c["line_end"] else None,
+        )
         for c in found.citations.to_pylist()
     ]
     lines = (found.block or "").splitlines()[1:]
