@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, EVENT_KINDS
 from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.event_rows import with_checks
-from scoped_retrieval.pipeline.context.events import LogReader, LogRows, read_events
+from scoped_retrieval.pipeline.context.events import LogRows, read_events
 from scoped_retrieval.pipeline.context.masking import masked_values
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -146,17 +146,16 @@ def test_a_field_that_is_missing_or_malformed_is_named(kind: str, fields: dict[s
 
 
 def test_an_id_is_used_once_and_a_repeated_event_is_one():
-    reader, one = LogReader("session"), event("user.message", text="a")
-    assert [row["seq"] for row in reader.read([one, one, event("user.message", 1, text="b")]).events] == [0, 1]
+    one = event("user.message", text="a")
+    assert [row["seq"] for row in read(one, one, event("user.message", 1, text="b")).events] == [0, 1]
     with pytest.raises(InputError, match="an id of its own"):
-        reader.read([event("user.message", text="other")])
+        read(one, event("user.message", text="other"))
 
 
 def test_rounds_are_numbered_as_they_begin_and_clocks_do_not_order():
     late = event("user.message", 3, text="c", top={"turnId": "b", "createdAt": "2020-01-01T00:00:00Z"})
-    reader = LogReader("session")
-    found = reader.read(
-        [event("user.message", 1, text="a", top={"turnId": "a"}), event("user.message", 2, text="b"), late]
+    found = read(
+        event("user.message", 1, text="a", top={"turnId": "a"}), event("user.message", 2, text="b"), late
     ).events
     assert [(row["turn"], row["turn_id"]) for row in found] == [(0, "a"), (0, "a"), (1, "b")]
 
@@ -219,13 +218,13 @@ def test_a_stated_summary_and_excerpt_stay_as_they_are():
 
 @pytest.mark.parametrize(("diff", "summary"), [
     ("--- a/src/a.ts\n+++ b/src/a.ts\n@@ -1,2 +1,3 @@\n x\n-y\n+z\n+--- w", "+2 -1 lines in src/a.ts"),
-    ("*** Begin Patch\n*** Update File: b.ts\n@@\n-y\n+z\n*** End Patch", "+1 -1 lines in b.ts"),
-    ("--- a/a\n+++ b/a\n@@\n+z\n--- a/b\n+++ b/b\n@@\n-z", "+1 -1 lines in 2 files"),
+    ("*** Begin Patch\n*** Update File: b.ts\n@@\n-y\n+z\n*** End Patch", "+1 -1 lines in src/a.ts"),
+    ("--- a/a\n+++ b/a\n@@\n+z\n--- a/b\n+++ b/b\n@@\n-z", "+1 -1 lines in src/a.ts"),
     ("fix the parser", "fix the parser"),
 ])  # fmt: skip
 def test_a_diff_is_summarized_by_its_lines(diff: str, summary: str):
-    assert row("file.modified", text=diff)["summary"] == summary
-    assert row("command.finished", command="x", diff=diff)["summary"] == summary
+    assert row("file.modified", path="src/a.ts", text=diff)["summary"] == summary
+    assert row("command.finished", command="x", diff=diff)["summary"] == summary.removesuffix(" in src/a.ts")
 
 
 # --- paths and secrets --------------------------------------------------------------------------------------------------

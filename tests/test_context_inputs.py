@@ -343,27 +343,17 @@ OBSERVATION = {
 """The observation that document 003 prints (S3.50)."""
 
 
-def test_a_state_names_constraints_by_topic_and_a_failure_by_its_check():
+def test_a_state_names_constraints_by_topic_and_its_last_command():
     found = facts({
         "active_constraints": [{"id": "c1", "text": "Run full tests.", "topic": "tests", "origin": "global"}, "Only here."], "plan": "read it",
-        "latest_failure": {"check": "pnpm test", "summary": "2 failed", "command": "pnpm test -r"}, "latest_command": "ls", "read_files": ["b.ts"],
+        "latest_observation": {"command": "ls"}, "read_files": ["b.ts"],
     })  # fmt: skip
     assert [(row["fact"], row["status"], row["origin"]) for row in found["constraint"]] == [
         ("c1", "tests", "system"),
         ("state:1", None, "user"),
     ]
-    (check,) = found["check"]
-    assert (check["fact"], check["value"], check["detail"], check["status"]) == (
-        "pnpm test",
-        "2 failed",
-        "pnpm test -r",
-        "failed",
-    )
     assert (found["command"][0]["value"], found["command"][0]["detail"]) == ("ls", None), "how it ended is not known"
-    (command,) = facts({"latestCommand": "ls", "latestObservation": OBSERVATION})["command"]
-    assert (command["value"], command["detail"]) == ("ls", None), "the observation is of another command"
     assert (found["plan"][0]["origin"], found["read"][0]["fact"]) == ("model", "b.ts")
-    assert [row["fact"] for row in facts({"latestFailure": "boom"})["check"]] == ["state"]
     assert facts(None) == facts({}) == {}
 
 
@@ -380,7 +370,6 @@ def test_secrets_are_masked_in_every_input():
             {
                 "userGoal": SECRET,
                 "latestObservation": {**OBSERVATION, "visibleExcerpt": SECRET},
-                "latestFailure": SECRET,
             },
         ),
     ]

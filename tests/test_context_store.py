@@ -16,6 +16,7 @@ from context_session import Session, item, policy, snapshot
 from power_cut import each_cut
 from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline.context.store import ContextStore
+from scoped_retrieval.pipeline.runs.model_inputs import erase_from_inputs
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
@@ -85,8 +86,8 @@ def test_erased_evidence_is_gone_from_every_input_and_the_ledger_stands(tmp_path
     store = ContextStore(tmp_path, principal="ana")
     projections = made()
     record = store.record(projections)
-    assert store.erase(["ev-0"]) == 0
-    assert store.erase(["ev-1"]) == 1
+    assert erase_from_inputs(store.path, ["ev-0"]) == 0
+    assert erase_from_inputs(store.path, ["ev-1"]) == 1
     again = store.replay("s/4")
     assert again.erased == ("item:snap-1:code#1",) and again.projection.text() == ""
     assert again.projection.ledger() == projections[1].ledger()
@@ -180,9 +181,11 @@ def test_an_erasure_that_is_killed_at_any_step_leaves_records_that_can_be_read_a
 ):
     ContextStore(tmp_path / "start", principal="ana").record(made())
     step = 0
-    for step, _, left in each_cut(tmp_path / "start", tmp_path, lambda at: opened(at).erase(["ev-1"]), power=False):
+    for step, _, left in each_cut(
+        tmp_path / "start", tmp_path, lambda at: erase_from_inputs(opened(at).path, ["ev-1"]), power=False
+    ):
         store = opened(left)
-        store.erase(["ev-1"])
+        erase_from_inputs(store.path, ["ev-1"])
         assert store.replay("s/4").erased == ("item:snap-1:code#1",), step
         assert b"export const a" not in bytes_below(left), step
     assert step > 3
@@ -194,7 +197,7 @@ def test_a_record_that_is_killed_at_any_step_is_whole_or_not_there(tmp_path: Pat
     for step, _, left in each_cut(tmp_path / "start", tmp_path, lambda at: opened(at).record(inputs), power=False):
         store = opened(left)
         assert len(store.records()) <= 1, step
-        store.erase(["ev-1"])
+        erase_from_inputs(store.path, ["ev-1"])
         assert b"export const a" not in bytes_below(left), step
         shutil.rmtree(left / "contexts", ignore_errors=True)
         store.record(inputs)
@@ -220,5 +223,5 @@ def test_an_erasure_goes_on_behind_a_damaged_record_and_says_so(tmp_path: Path):
     records = sorted([store.record(made()), store.record(made(budget={"fences": "lines"}))])
     (tmp_path / "contexts" / records[0] / "texts.parquet").write_bytes(b"damaged")
     with pytest.raises(StoreError, match="Expected a whole part, got a damaged one"):
-        store.erase(["ev-1"])
+        erase_from_inputs(store.path, ["ev-1"])
     assert b"export const a" not in (tmp_path / "contexts" / records[1] / "texts.parquet").read_bytes()

@@ -164,11 +164,14 @@ def _checks(settings: Any, snapshot: str | None, last: int) -> tuple[Any, str]:
 
 def _inputs(settings: Any, last: int) -> tuple[Any, str]:
     from ..config.opening import runs_of
-    from ..context.store import ContextStore, inputs_of
+    from ..context.store import ContextStore
 
     runs_of(settings)  # there are some
     store = ContextStore.of(settings)
-    found = inputs_of(store.records())[::-1][: last or None]
+    found = [
+        {"input_id": input_id, "record": each["record"], "recorded_at": each["recorded_at"]}
+        for each in store.records() for input_id in each["inputs"]
+    ][::-1][: last or None]  # fmt: skip
     for name in store.damaged:
         note(f"skipped: {name} is damaged")
     return found, row_table(found)

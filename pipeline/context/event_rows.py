@@ -18,7 +18,6 @@ from ...nodes.context_state import PLACE
 from ...nodes.errors import InputError
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, EVENT_ACTORS, OBSERVATIONS, OUTCOMES, PHASES
 from ...nodes.vocabulary import Vocabulary
-from ..progress import counted
 from ..sources.jsonl import Record
 from .artifacts import artifact, kind_of_event, payload_of, whole_text
 from .flags import flags_of, sight_of
@@ -64,7 +63,7 @@ def event_row(record: Record, event_id: str) -> dict[str, Any]:
         failed = outcome in ("failed", "timed_out") or "failed" in found.values()
         own_summary, own_excerpt = summary_and_excerpt(text, failed=failed)
         if kind == "file.modified" or is_diff:
-            own_summary = diff_summary(text, path) or own_summary
+            own_summary = _diff_summary(text, path) or own_summary
         summary, excerpt = summary or own_summary, excerpt or own_excerpt
         refs += [artifact(text)] if is_cut else []
     row = {
@@ -227,9 +226,8 @@ SUMMARY = 300
 """Most characters of a summary."""
 EXCERPT = 1_000
 """A text of more characters has an excerpt."""
-_HEADER = re.compile(r"^--- \S.*\n\+\+\+ (?:b/)?(?P<path>[^\t\n]+).*$", re.MULTILINE)
+_HEADER = re.compile(r"^--- \S.*\n\+\+\+ .*$", re.MULTILINE)
 """Two lines that name a file: neither is a changed line."""
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 """Colors and movements of a terminal."""
 
@@ -258,14 +256,9 @@ def cut(text: str, most: int) -> str:
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}"
 
 
-def diff_summary(text: str, path: str | None = None) -> str | None:
-    """`+3 -1 lines in src/a.ts`; None if no line is added or removed. `path` is the file that the event names."""
-    plain = text.replace("\r\n", "\n")
-    lines = _HEADER.sub("", plain).splitlines()
+def _diff_summary(text: str, path: str | None) -> str | None:
+    """`+3 -1 lines in src/a.ts`; None if no line is added or removed."""
+    lines = _HEADER.sub("", text.replace("\r\n", "\n")).splitlines()
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    if not added + removed:
-        return None
-    named = [match["path"].strip() for pattern in (_HEADER, _PATCHED) for match in pattern.finditer(plain)]
-    paths = [path] if path else list(dict.fromkeys(named))
-    where = f" in {paths[0]}" if len(paths) == 1 else f" in {counted(len(paths), 'file')}" if paths else ""
-    return f"+{added} -{removed} lines{where}"
+    where = f" in {path}" if path else ""
+    return f"+{added} -{removed} lines{where}" if added + removed else None

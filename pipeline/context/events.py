@@ -60,19 +60,12 @@ class LogReader:
     _turn: int = -1
     _turn_id: str | None = None
 
-    def read(self, values: Iterable[Any], at: Callable[[int], str] = "events[{}]".format) -> LogRows:
-        """The rows of the next events, and the memories recalled so far.
+    def rows(self, values: Sequence[Mapping[str, Any]], at: Callable[[int], str]) -> dict[int, Row]:
+        """The rows of the next events by the place of each in `values`; repeated events have none.
 
         Raises:
             InputError: an event is malformed, or its id was used before with different content.
         """
-        given = [as_read(value, at(number)) for number, value in enumerate(values)]
-        rows = self.rows(given, at)
-        taken = [given[number] for number in rows]
-        return LogRows(self.session_id, list(rows.values()), self.memories, Artifacts(lambda: taken))
-
-    def rows(self, values: Sequence[Mapping[str, Any]], at: Callable[[int], str]) -> dict[int, Row]:
-        """The rows of the next events by the place of each in `values`; repeated events have none."""
         found = dict[int, Row]()
         for number, (value, masked) in enumerate(zip(values, masked_values(values, at), strict=True)):
             if (row := self._row(Record(at(number), masked), value)) is not None:
@@ -170,6 +163,10 @@ def _digest(fields: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def read_events(values: Iterable[Any], session_id: str = "session") -> LogRows:
-    """The rows of all events of a session."""
-    return LogReader(session_id).read(listed(values, "events", "events"))
+def read_events(values: Iterable[Any], session_id: str = "session", at: Callable[[int], str] = "events[{}]".format) -> LogRows:  # fmt: skip
+    """The rows of all events of a session; `at` returns the place of an event for messages."""
+    reader = LogReader(session_id)
+    given = [as_read(value, at(number)) for number, value in enumerate(listed(values, "events", "events"))]
+    rows = reader.rows(given, at)
+    taken = [given[number] for number in rows]
+    return LogRows(session_id, list(rows.values()), reader.memories, Artifacts(lambda: taken))

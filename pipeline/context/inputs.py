@@ -22,7 +22,7 @@ from ...nodes.errors import InputError
 from ...nodes.turns.folding import Fact
 from ...nodes.turns.frame import STYLES
 from ...nodes.turns.reading import escaped_id
-from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
+from ...nodes.turns.words import ACTORS, CAPABILITIES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import LIFECYCLES, STANDINGS, ZONES
 from ..line.tokenizers import known_name
 from ..parsing.quoting import canonical
@@ -240,7 +240,7 @@ def seed_facts(state: Any, root: str | None = None, at: str = "state") -> list[t
         *_one("phase", record.word(PHASES, "phase"), origin="system"),
         *_constraints(record),
         *_one("plan", record.text("plan", "currentPlan"), origin="model"),
-        *_results(record),
+        *_observed(record),
         *_one("turns", None if turns is None else str(turns), origin="system"),
     ]
     for slot, *names in (("modified", "modifiedFiles"), ("read", "readFiles"), ("artifact", "artifactRefs")):
@@ -275,28 +275,19 @@ _PRINTED = {"exit_code": "exitCode", "trust_level": "trustLevel", "visible_excer
 """Fields of an observation in the spelling of document 003."""
 
 
-def _results(record: Record) -> list[tuple[str, Fact]]:
-    """The last command, the last observation (S3.50) as it was given, and the failing check. `latestFailure` is a text,
-    or an object: `check` (its name), `summary`, `command`, `status`.
-    """
-    seen, failed = record.value("latestObservation"), record.value("latestFailure")
+def _observed(record: Record) -> list[tuple[str, Fact]]:
+    """The last observation (S3.50) as it was given, and its command."""
+    seen = record.value("latestObservation")
     observation = Record.of({} if seen is None else seen, record.place("latestObservation"))
     command, code = observation.text("command"), observation.whole("exitCode", least=-(2**31))
     for name in ("summary", "visibleExcerpt"):
         observation.text(name)
     observation.strings("artifacts")
-    latest = record.text("latestCommand") or command
     ended = observation.word(OUTCOMES, "status") or (None if code is None else "failed" if code else "succeeded")
-    made = _one("command", latest, detail=ended if latest == command else None, origin="tool")
+    made = _one("command", command, detail=ended, origin="tool")
     if seen is not None:
         printed = {_PRINTED.get(name, name): each for name, each in observation.fields.items()}
         made += _one("observation", json.loads(json_text(printed, observation.at)), origin="tool")
-    if failed is not None:
-        failure = Record.of({"summary": failed} if isinstance(failed, str) else failed, record.place("latestFailure"))
-        ran = failure.text("command") or latest
-        name, status = failure.text("check", "name") or ran or "state", failure.word(CHECK_STATUSES, "status")
-        said = failure.required("summary", "text")
-        made += _one("check", said, fact=name, detail=ran, status=status or "failed", origin="tool")
     return made
 
 

@@ -22,7 +22,7 @@ from ...nodes.errors import InputError, StoreError
 from ..storage.chain import Chain, Line
 from ..storage.file_access import keep_out, make_folder
 from .artifacts import Artifacts
-from .events import EventFile, LogReader, LogRows, Row, as_read, read_event_file
+from .events import EventFile, LogReader, LogRows, Row, as_read, read_event_file, read_events
 from .masking import listed
 from .transcripts import kind_of
 
@@ -136,9 +136,9 @@ def read_session(path: str | Path, session_id: str | None = None) -> LogRows:
     place = Path(path)
     if place.is_dir():
         return SessionLog.open(place).read()
-    file, reader = read_event_file(place), LogReader(session_id or place.stem)
+    file = read_event_file(place)
     try:
-        return replace(reader.read(file.values, file.at), skipped=file.skipped)
+        return replace(read_events(file.values, session_id or place.stem, file.at), skipped=file.skipped)
     except InputError as error:
         raise of_other_file(error, file) from error
 

@@ -16,7 +16,7 @@ projected several times finds the record written last.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -34,7 +34,7 @@ from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..reading.grants import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
-from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
+from ..runs.model_inputs import CONTEXTS, TEXTS, records_in
 from ..runs.parts import changed_texts
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out
@@ -207,16 +207,3 @@ class ContextStore:
                 table.schema.get_field_index(column), pa.field(column, pa.large_string(), True), value
             )
         return table
-
-    def erase(self, evidence_ids: Collection[str]) -> int:
-        """Erase the texts of rows of evidence from every record; returns how many. Ledgers and digests stay."""
-        return erase_from_inputs(self.path, evidence_ids)
-
-
-def inputs_of(records: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The inputs of these records, for listings."""
-    return [
-        {"input_id": id_, "record": each["record"], "recorded_at": each["recorded_at"]}
-        for each in records
-        for id_ in each["inputs"]
-    ]
