@@ -211,8 +211,6 @@ REASONS: Mapping[str, str] = {
     "zone_denied": "zone that this turn may not see",
     "generated_file": "generated file, not to be edited by hand",
     "unnamed_instructions": "no instruction source of the contract: its text may not instruct",
-    "rule_dependency": "rule file of third-party or built code: it is not read",
-    "rule_empty": "rule file without text",
     "rule_link": "rule file that is a symbolic link, or behind one: it is not read",
     "rule_ignored": "rule file that Git ignores: it is not read",
     "rule_imported": "file that a rule file imports: it is not read; give its text in `rules` and its path in `instruction_sources`",
@@ -229,7 +227,7 @@ REASONS: Mapping[str, str] = {
     "over_budget": "the turn failed: rules, goal, state and the user's words alone are over the budget",
 }
 """Every reason code of the ledger with its sentence."""
-RULES_NOT_READ = ("rule_dependency", "rule_link", "rule_ignored", "rule_empty", "rule_imported")
+RULES_NOT_READ = ("rule_link", "rule_ignored", "rule_imported")
 """Reasons for not reading a rule file of the work tree."""
 
 TURN_CONDITIONS = Vocabulary(

@@ -259,11 +259,11 @@ def difference(first: Projection, second: Projection) -> dict[str, Any]:
     """The difference between two inputs: sources, tokens, and lines."""
     rows = [{row["source_id"]: row for row in each.decisions} for each in (first, second)]
     shown = [{id_: row for id_, row in each.items() if row["mode"] != "none"} for each in rows]
-    changed = [
-        {"source_id": id_, **{name: [rows[0][id_][name], rows[1][id_][name]] for name in ("action", "mode", "reason_code") if rows[0][id_][name] != rows[1][id_][name]}}
-        for id_ in rows[0].keys() & rows[1].keys()
-        if any(rows[0][id_][name] != rows[1][id_][name] for name in ("action", "mode", "reason_code"))
-    ]  # fmt: skip
+    changed = []
+    for id_ in sorted(rows[0].keys() & rows[1].keys()):
+        both = {name: [each[id_][name] for each in rows] for name in ("action", "mode", "reason_code")}
+        if differ := {name: values for name, values in both.items() if values[0] != values[1]}:
+            changed.append({"source_id": id_, **differ})
     lines = difflib.unified_diff(_lines(first), _lines(second), first.input_id, second.input_id, lineterm="", n=1)
     return {
         "inputs": [first.input_id, second.input_id],
@@ -278,7 +278,7 @@ def difference(first: Projection, second: Projection) -> dict[str, Any]:
         },
         "only_in_first": sorted(shown[0].keys() - shown[1].keys()),
         "only_in_second": sorted(shown[1].keys() - shown[0].keys()),
-        "changed": sorted(changed, key=lambda each: each["source_id"]),
+        "changed": changed,
         "warnings": [sorted(first.conditions), sorted(second.conditions)],
         "diff": list(lines),
     }

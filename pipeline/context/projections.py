@@ -5,7 +5,7 @@ Gives: `project_log`, `import_transcript`, `snapshots_of`, `demonstration`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -44,7 +44,7 @@ _KEYS = (
 
 
 def project_log(
-    settings: Settings,
+    settings: Settings | None,
     log: Path,
     *,
     inputs: Path | None = None,
@@ -54,7 +54,7 @@ def project_log(
     max_tokens: int | None = None,
     phase: str | None = None,
 ) -> Projections:
-    """Projections of a session log under an input file.
+    """Projections of a session log under an input file. Without settings there are no recorded snapshots.
 
     Raises:
         InputError: a file, field or flag is invalid.
@@ -80,25 +80,21 @@ def project_log(
             turn | {"asOfSeq": row["seq"], "turnId": row["turn_id"] or str(row["seq"]), "inputId": f"{rows.session_id}/{row['seq']}"}
             for row in asked
         ]  # fmt: skip
-    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, rows, turns)]
-    files = rule_files(rules) if rules else []
-    policy = policy_of(given, files)
+    own = [] if settings is None else _own_snapshots(settings, rows, turns)
+    policy = ContextPolicy(
+        rules=[*_given(given, "rules"), *(rule_files(rules) if rules else [])],
+        **{name: _given(given, name) for name in ("tools", "checks", "duty_words")},
+        defaults={name: given[name] for name in _DEFAULTS if name in given},
+    )
     found = policy.project_turns(
         turns=turns, events=rows, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
-        snapshots=snapshots,
+        snapshots=[*_given(given, "snapshots"), *own],
     )  # fmt: skip
     if rows.skipped:
         found = found.under("records_skipped", f"lines of the log could not be read and are left out: {rows.skipped}")
     if rules and (missing := about_rules(rules, policy.rules)):
         found = found.under(*missing)
     return found
-
-
-def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPolicy:
-    """The policy that an input file describes, plus the rule files of a work tree."""
-    lists = {name: _given(given, name) for name in ("tools", "checks", "duty_words")}
-    defaults = {name: given[name] for name in _DEFAULTS if name in given}
-    return ContextPolicy(rules=[*_given(given, "rules"), *files], defaults=defaults, **lists)
 
 
 def _object(given: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -177,9 +173,4 @@ def demonstration() -> Projection:
     """Round 9 of the bundled session (S3.61)."""
     folder = resources.files(f"{__name__.rsplit('.', 3)[0]}.data") / "context" / "round-9"
     with resources.as_file(folder) as place:
-        given = _read(place / "inputs.yaml")
-        rows = read_session(place / "session.jsonl", "round-9")
-    return policy_of(given).project(
-        events=rows, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
-        turn=given.get("turn"),
-    )  # fmt: skip
+        return project_log(None, place / "round-9.jsonl", inputs=place / "inputs.yaml")[0]

@@ -107,10 +107,10 @@ def _rule(value: Any, number: int, at: str) -> list[dict[str, Any]]:
 
 def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> list[dict[str, Any]]:
     """The rule files of a work tree as values for `read_rules`, from the top folder down: those that are read, then the
-    others, each with its reason: those that Git lists, that are at the top of the tree or that a rule file imports.
+    others, each with its reason: links, those at the top of the tree that Git ignores, and those that a rule file imports.
 
     Only the project's own files are read: none that Git ignores, and none in a submodule, behind a symbolic link or
-    outside `root`, no third-party or built code.
+    outside `root`; files of third-party or built code are no rules.
 
     Raises:
         InputError: there is no such folder, or a file is not UTF-8.
@@ -121,12 +121,10 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
         raise InputError.described("a folder", "a file" if top.exists() else "nothing", str(root), hint=hint)
     names = [os.fsdecode(raw) for raw in Selection().files(top, SourceReport())]
     mask = matching_paths(pa.array(names, pa.string()), globs) if names else []
-    found = [name for name, rule in zip(names, mask, strict=True) if rule]
+    found = [name for name, rule in zip(names, mask, strict=True) if rule and not made_elsewhere(name)]
     read, left_out = dict[str, str](), dict[str, str]()
     for name in sorted(found, key=lambda each: (each.count("/"), each)):
-        if made_elsewhere(name):
-            left_out[name] = "rule_dependency"
-        elif through_link(top, name):
+        if through_link(top, name):
             left_out[name] = "rule_link"
         elif (top / name).is_file():
             try:
@@ -136,8 +134,6 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
                 raise InputError(f"Expected a readable UTF-8 file, got {got} - at {top / name}") from error
             if text.strip():
                 read[name] = text
-            else:
-                left_out[name] = "rule_empty"
     for name in sorted(set(globs) - set(found)):
         if (top / name).is_file():
             left_out[name] = "rule_link" if through_link(top, name) else "rule_ignored"
@@ -151,11 +147,11 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
 
 def about_rules(root: Path, rules: Iterable[Mapping[str, Any]]) -> tuple[str, str] | None:
     """The condition, with its message, of inputs that lack rule files of a work tree: none was found, or some were left
-    out; None if nothing is missing. Rules of dependencies count as missing only if there are no others.
+    out; None if nothing is missing.
     """
     rows = [row for row in rules if row["path"]]
     found = any(row["left_out"] is None for row in rows)
-    missed = [row for row in rows if row["left_out"] and not (found and row["left_out"] == "rule_dependency")]
+    missed = [row for row in rows if row["left_out"]]
     named = "; ".join(f"{row['path']} ({row['left_out']})" for row in missed[:MOST_REPORTED])
     named += f"; and {len(missed) - MOST_REPORTED} more, see the ledger" if len(missed) > MOST_REPORTED else ""
     if found:
