@@ -126,8 +126,6 @@ def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
         table_rows = [row for row in table_rows if row.get("audience") != "audit"]
         shown[name] = [{k: v for k, v in row.items() if k in columns} for row in table_rows if columns]
     shown["filter_ladder"] = [row for row in shown.get("filter_ladder", []) if row.get("gate_class") != "access"]
-    shown["decisions"] = []
-    shown["candidates"] = []
     shown["ranked"] = []
     return shown
 
