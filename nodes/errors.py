@@ -42,10 +42,10 @@ DECLARE = "declare the columns that it reads in `columns`, those of the contract
 
 
 def public_text(error: Exception) -> str:
-    """The part of an error that may be stored: this package's own messages; of any other, its type."""
-    return (
-        error.message if isinstance(error, ScopedRetrievalError) else f"Expected no error, got {type(error).__name__}"
-    )
+    """The part of an error that may be stored: this package's own messages; of any other, what the system says, or its type."""
+    if isinstance(error, ScopedRetrievalError):
+        return error.message
+    return f"Expected no error, got {getattr(error, 'strerror', None) or type(error).__name__}"
 
 
 class ScopedRetrievalError(Exception):

@@ -66,8 +66,8 @@ def test_a_request_that_stands_elsewhere_than_its_preset_is_refused(shop, capsys
 
 
 def test_a_difference_shows_ids_to_auditors_alone(shop, capsys):
-    Path("a.json").write_text('{"paths": ["docs/"]}')
-    Path("b.json").write_text('{"paths": ["src/"]}')
+    Path("a.json").write_text('{"allowed_paths": ["docs/"]}')
+    Path("b.json").write_text('{"allowed_paths": ["src/"]}')
     grant(ana={"projects": ["shop"]})
     _, value = found("diff", "a.json", "b.json", capsys=capsys)
     assert (value["rows"], "ids" in value) == ({"only_a": 1, "only_b": 1, "both": 0}, False)

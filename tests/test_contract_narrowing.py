@@ -123,7 +123,9 @@ def test_every_field_that_gates_rows_meets_or_is_a_place():
 
 
 def test_a_preset_reads_back_as_it_was_written(tmp_path):
-    given_ = columns_of({"paths": ["docs/", ["src/", "**/*.py"]], "time": {"as_of": "2026-03-01T12:00:00Z"}}, "x")
+    given_ = columns_of(
+        {"allowed_paths": ["docs/", ["src/", "**/*.py"]], "time": {"as_of": "2026-03-01T12:00:00Z"}}, "x"
+    )
     fields = Fields(given_, frozenset({"mode", "workspace_root"}))
     file = tmp_path / "preset.json"
     file.write_text(json.dumps(plain_fields(fields)))

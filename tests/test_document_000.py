@@ -123,9 +123,9 @@ def test_what_is_only_similar_does_not_rank_first(tmp_path: Path, weakness: Row,
 @pytest.mark.parametrize(
     ("signal", "anchors"),
     [
-        ("identifier", {"symbols": ["load_{}"]}),
+        ("identifier", {"anchor_symbols": ["load_{}"]}),
         ("path", {"current_files": ["src/{}.py"]}),
-        ("call chain", {"symbols": ["start"]}),
+        ("call chain", {"anchor_symbols": ["start"]}),
         ("test name", {"failing_test": "tests/test_{}.py::test_{}"}),
         ("recent edit", {}),
         ("stack trace", {"stack_trace": 'Traceback\n  File "src/{}.py", line 1, in load_{}\nValueError'}),

@@ -99,7 +99,7 @@ def test_a_full_disk_is_no_broken_record(tmp_path: Path, monkeypatch: pytest.Mon
     found = story.open(runs=tmp_path / "runs").retrieve(QUESTION, require_snapshot=False)
     assert (found.status, found.action, bool(found.block)) == ("ok", "degrade", True)
     (told,) = (each for each in found.conditions if each["condition"] == "snapshot_missing")
-    assert told["message"] == "No space left on device"
+    assert told["message"] == "Expected no error, got No space left on device"
 
 
 def searched(store: Runs, run_id: str) -> list[bool]:

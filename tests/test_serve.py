@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
-from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.views.recall_xray import render_xray
 
@@ -324,7 +323,7 @@ def test_the_json_of_an_x_ray_is_rendered_to_what_is_served(client: TestClient, 
 
 
 def test_an_answer_that_is_not_kept_has_no_x_ray(settings: Settings):
-    unkept = replace(settings, values={**settings.values, "record": SettingValue(False, "flag -c")})
+    unkept = settings.having("flag -c", record=False)
     with TestClient(application(unkept), base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
         answer = client.post("/v1/retrieve", json=ASKED).json()
         assert (answer["status"], "There is no default role" in answer["block"]) == ("ok", True)

@@ -64,27 +64,26 @@ def open_retriever(
         StoreError: there is no corpus, or one of another schema version.
     """
     from ...nodes.recall.bm25 import Bm25
-    from ..config.opening import corpus_of
     from ..config.policies.tables import load_policies
     from .retriever import Retriever
     from .telemetry import Telemetry
 
-    corpus = corpus_of(settings) if models is None else models.corpus
+    models = models or load_models(settings)
     telemetry = settings["telemetry"]
     retriever = Retriever.open(
-        corpus,
+        models.corpus,
         principal=settings.principal,
         runs=runs_of(settings, create=True) if settings["record"] else None,
         grants=settings.grants_path,
         policies=load_policies(settings["policies"], settings["weights"]),
         lanes=settings["lanes"],
-        encoder=settings.encoder_choice if models is None else models.encoder,
+        encoder=models.encoder,
         bm25=Bm25(k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
         preset=preset,
         work_trees=work_trees,
         tokenizers=settings["tokenizers"],
-        cross_encoder=settings.loaded_cross_encoder() if models is None else models.cross_encoder,
+        cross_encoder=models.cross_encoder,
         telemetry=None if telemetry == "off" else Telemetry.of(content=telemetry == "content"),
         plugins=settings["plugins"],
     )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
+from ...nodes.errors import ErasedError, InputError, VerificationError, public_text
 from ...nodes.tables import CAPTURES, FAILURES
 from ..config.grants import GrantsFile, load_grants
 from ..config.policies.roles import max_age_days
@@ -198,12 +198,5 @@ class Session:
             if isinstance(error, (RunTakenError, ErasedError)) or not isinstance(error, (VerificationError, OSError)):
                 raise
             expect_unerased()  # not checked yet if writing failed earlier
-            return _message_of(error), isinstance(error, VerificationError)
+            return public_text(error), isinstance(error, VerificationError)
         return None, False
-
-
-def _message_of(error: Exception) -> str:
-    """The public text of an error of the disk or of the record."""
-    if isinstance(error, ScopedRetrievalError):
-        return error.message
-    return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"

@@ -63,6 +63,12 @@ class Settings:
         """`default`, a file, an environment variable or a flag."""
         return self.values[name].origin
 
+    def having(self, origin: str, **values: Any) -> Settings:
+        """The same settings but for these values, which have this origin."""
+        return replace(
+            self, values={**self.values, **{name: SettingValue(one, origin) for name, one in values.items()}}
+        )
+
     @property
     def grants_path(self) -> Place:
         """The grants file: the one set, else `grants.yaml` in the corpus folder."""

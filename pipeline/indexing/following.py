@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 
 from ...nodes.errors import InputError
 from ..config.opening import corpus_of, head_of
-from ..config.settings import Settings, SettingValue
+from ..config.settings import Settings
 from ..requests.fields import column_of
 from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
@@ -63,7 +63,7 @@ def of_folder(settings: Settings, folder: Path) -> Settings:
         return settings
     held = corpus_of(settings).projects() if head_of(settings) is not None else []
     name = held[0] if len(held) == 1 else folder.resolve().name
-    return replace(settings, values={**settings.values, "project": SettingValue(name, "name of the folder")})
+    return settings.having("name of the folder", project=name)
 
 
 @dataclass(frozen=True)

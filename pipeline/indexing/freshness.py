@@ -13,7 +13,7 @@ from typing import Any
 
 from ...nodes.errors import InputError, StoreError
 from ..config.opening import head_of
-from ..config.settings import Settings, SettingValue
+from ..config.settings import Settings
 from ..progress import Say, counted
 from .following import IndexRequest, file_of, imports, of_folder, remember, seen_in
 from .report import IndexReport
@@ -39,7 +39,7 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
     for project, request, seen in imports(settings):
         if not all(path.exists() for path in request.paths):
             continue
-        own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
+        own = settings.having("followed", project=project)
         try:
             if not seen.settled or (seen.files, seen.head) != (seen_in(request).files, head_of(settings)):
                 index_followed(own, request, semantic=False, progress=progress, grant=False)

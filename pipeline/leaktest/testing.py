@@ -36,7 +36,7 @@ from ...nodes.walls.gates import LEAK_TEST
 from ..asking.retriever import Retriever
 from ..config.grants import GrantsFile, load_grants
 from ..config.policies.tables import load_policies
-from ..config.settings import Settings, SettingValue
+from ..config.settings import Settings
 from ..contracts.scope import ContractResolver
 from ..corpus import Corpus
 from ..corpus.manifest import chain_of
@@ -346,12 +346,11 @@ class _Batch:
         """The settings and contracts of a tenant on one state of the corpus."""
         bench = self.bench
         mine = {"corpus": corpus, "runs": runs, "grants": bench.grants.path, "principal": tenant.principal}
-        values = {name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}
         resolver = ContractResolver(
             Corpus.open(corpus), bench.grants, bench.policies, tenant.principal, bench.as_of,
             {"project": tenant.project}, plugins=bench.plugins,
         )  # fmt: skip
-        return Settings({**bench.settings.values, **values}), resolver
+        return bench.settings.having(LEAK_TEST, **mine), resolver
 
     def _looked_at(
         self, state: str, request_id: str, surfaces: Mapping[str, str], runs: Path

@@ -101,13 +101,8 @@ NUMBERS = frozenset(
 
 ALIASES = {
     "user_id": "principal",
-    "user": "principal",
     "project_id": "project",
-    "intent": "intent_id",
     "query": "question",
-    "symbols": "anchor_symbols",
-    "paths": "allowed_paths",
-    "window": "window_days",
     "k_in": "lane_k",
     "k_out": "max_items",
     "max_selected_chunks": "max_items",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,21 +26,14 @@ LIST_SEPARATOR = ";"
 """Separator of the items of a list in a CSV cell; a cell that starts with `[` is read as JSON."""
 
 
-Unit = Literal["line", "row"]
-"""The unit by which rows of a file are counted."""
-
-
 class FileRow(dict[str, Any]):
-    """A row and its place: `file` and `number`, its line or row from 1; empty with the `reason` if it cannot be parsed."""
+    """A row; where it is, for messages; and its name in the file, `line-3` or `row-3`, from 1. It is empty with the `reason`
+    if it cannot be parsed.
+    """
 
-    def __init__(self, fields: Mapping[str, Any], file: str, number: int, unit: Unit, reason: str = "") -> None:
+    def __init__(self, fields: Mapping[str, Any], at: str, name: str, reason: str = "") -> None:
         super().__init__(fields)
-        self.file, self.number, self.unit, self.reason = file, number, unit, reason
-
-    @property
-    def at(self) -> str:
-        """The place of the row, for messages."""
-        return f"{self.file}:{self.number}" if self.unit == "line" else f"{self.file}:row {self.number}"
+        self.at, self.name, self.reason = at, name, reason
 
 
 Row = Mapping[str, Any]
@@ -66,13 +59,14 @@ def read_requests(path: str | Path) -> list[FileRow]:
 
 
 def _json_lines(path: Path) -> list[FileRow]:
-    rows, file = list[FileRow](), path.name
+    rows = list[FileRow]()
     for number, line in enumerate(text_of(path).split("\n"), start=1):
+        at, name = f"{path.name}:{number}", f"line-{number}"
         if line.strip():
             try:
-                rows.append(FileRow(parse_json(line.encode(), f"{file}:{number}"), file, number, "line"))
+                rows.append(FileRow(parse_json(line.encode(), at), at, name))
             except InputError as error:
-                rows.append(FileRow({}, file, number, "line", error.message))
+                rows.append(FileRow({}, at, name, error.message))
     return rows
 
 
@@ -81,7 +75,7 @@ def _parquet(path: Path) -> list[FileRow]:
     if twice := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
         raise InputError(f"Expected each column once, got {shown_keys(twice)} twice", at=path.name)
     try:
-        return [FileRow(row, path.name, n, "row") for n, row in enumerate(table.to_pylist(), start=1)]
+        return [FileRow(row, f"{path.name}:row {n}", f"row-{n}") for n, row in enumerate(table.to_pylist(), start=1)]
     except (ValueError, OverflowError, pa.ArrowException):
         raise InputError(
             "Expected texts in UTF-8 and times from year 1 to 9999 in microseconds, got a value that is neither",
@@ -90,16 +84,16 @@ def _parquet(path: Path) -> list[FileRow]:
 
 
 def _csv(path: Path) -> list[FileRow]:
-    file = path.name
-    columns, rows = csv_rows(text_of(path), file)
+    columns, rows = csv_rows(text_of(path), path.name)
     found = list[FileRow]()
     for number, _, cells in rows:
+        at, line = f"{path.name}:{number}", f"line-{number}"
         if len(cells) == len(columns):
             given = {name: cell(name, text) for name, text in zip(columns, cells, strict=True) if text != ""}
-            found.append(FileRow(given, file, number, "line"))
+            found.append(FileRow(given, at, line))
         else:
-            reason = f"Expected {counted(len(columns), 'cell')}, got {len(cells)} - at {file}:{number}"
-            found.append(FileRow({}, file, number, "line", reason))
+            reason = f"Expected {counted(len(columns), 'cell')}, got {len(cells)} - at {at}"
+            found.append(FileRow({}, at, line, reason))
     return found
 
 

@@ -66,5 +66,4 @@ BOUNDS: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("require_citation", "require_snapshot"), lambda one, other: one or other),
     "recall_effort": lambda one, other: min(one, other, key=RECALL_EFFORTS.values.index),
 }  # fmt: skip
-"""The fields that bound a request, and how two values of one meet."""
-"""The intersection of two values of one bound; an absent bound does not limit."""
+"""The fields that bound a request, and how two values of one meet; an absent bound does not limit."""

@@ -248,8 +248,7 @@ def _parse(row: Row, index: int, at: str, masks: dict[str, str]) -> _Parsed:
     """A row, its secrets masked; `masks` collects the masked form of each text, and `at` is where it is given, unless a file
     says it.
     """
-    place = f"{getattr(row, 'unit', 'row')}-{getattr(row, 'number', index + 1)}"
-    at = row.at if isinstance(row, FileRow) else at
+    at, place = (row.at, row.name) if isinstance(row, FileRow) else (at, f"row-{index + 1}")
     if isinstance(row, FileRow) and row.reason:
         return _Parsed(at, place, {}, InputError(row.reason))
     if not isinstance(row, Mapping):

@@ -32,7 +32,7 @@ from ...nodes.tables import REQUESTS
 from ..asking.retrieval import warnings_of
 from ..config.grants import load_grants
 from ..config.opening import runs_of
-from ..config.settings import Settings, SettingValue
+from ..config.settings import Settings
 from ..indexing.following import of_folder
 from ..indexing.freshness import makes_corpus
 from ..parsing.documents import ABSENT, Text, checked
@@ -344,7 +344,7 @@ def http_of(server: Server[Any], settings: Settings, host: str) -> Any:
 
 def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Server[Any]]:
     scope = scope_of(settings)
-    pinned = Settings({**settings.values, "project": SettingValue(scope["project"], "the server's scope")})
+    pinned = settings.having("the server's scope", project=scope["project"])
     makes = makes_corpus(settings)
     pool = RetrieverPool(pinned, preset=preset, makes=makes, folder=Path.cwd())
     if makes:

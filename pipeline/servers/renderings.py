@@ -77,12 +77,12 @@ FORMS: Mapping[str, Callable[[Shown], Any]] = {
     "search-result": lambda seen: search_results(seen.answer.citations.to_pylist(), seen.answer.context_block),
 }
 """What a reader gets in each format: text, or plain values, which are printed as JSON."""
-FORMATS = Vocabulary("format", (*FORMS, "export"), {"md": "markdown"})
+FORMATS = Vocabulary("format", (*FORMS, "export"))
 """json, text, markdown: the x-ray of document 002; xray: as people read it, with what was not shown; audit: the
 RetrievalAuditSnapshot of document 000; tables: rows by table; bundle: the RetrievalBundle of document 004; replay: the
 values of the answer; block: the text for the model; observation, context-block: the same for a harness, in the forms of document 000; search-result: the same for Anthropic's Messages API; export: one file for auditors, which `verify FILE` checks.
 """
-XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
+XRAY = Vocabulary("format", ("json", "text", "markdown"))
 """The formats of the x-ray of document 002."""
 _MEDIA_TYPES = {"markdown": "text/markdown", "html": "text/html"}
 

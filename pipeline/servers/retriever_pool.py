@@ -16,14 +16,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...nodes.errors import ErasedError, InputError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
-from ..config.settings import Settings, SettingValue
+from ..config.settings import Settings
 from ..deadline import within
 from ..indexing.following import defaults_in
 from ..indexing.freshness import up_to_date
@@ -75,8 +75,7 @@ class RetrieverPool:
 
     def session_of(self, principal: str) -> PrincipalSession:
         """The session of one principal."""
-        values = {**self.settings.values, "principal": SettingValue(principal, "credential")}
-        return PrincipalSession(replace(self.settings, values=values), self)
+        return PrincipalSession(self.settings.having("credential", principal=principal), self)
 
     def ready(self) -> None:
         """Open the corpus, load its models in advance, and create the folder of runs.
