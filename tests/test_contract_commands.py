@@ -38,7 +38,7 @@ def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
         "{project: shop, purpose: explain-code, paths: [docs/, src/], budget: {max_items: 3}}"
     )
     code, value = found(
-        "contract", "delegate", "parent.yaml", "--set", "paths=**/*.md", "--set", "max_items=9", "--out", "child.json",
+        "contract", "delegate", "parent.yaml", "--set", "allowed_paths=**/*.md", "--set", "max_items=9", "--out", "child.json",
         capsys=capsys,
     )  # fmt: skip
     assert (code, value["rows"]) == (0, {"parent": 2, "child": 1, "outside": 0})

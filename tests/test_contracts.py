@@ -69,7 +69,9 @@ def test_a_preview_of_a_denied_contract_counts_nothing(resolver):
 
 
 def test_every_gate_is_explained_with_the_rule_that_decides(resolver):
-    asked = fields(denied_sources=["external"], paths=["docs/", ["src/", "*.py"]], branch="main", min_authority=1)
+    asked = fields(
+        denied_sources=["external"], allowed_paths=["docs/", ["src/", "*.py"]], branch="main", min_authority=1
+    )
     found = explain(resolver.scope(asked))
     told = {gate["gate"]: (gate["rule"], gate["says"]) for gate in found["gates"]}
     assert list(told) == [gate.name for gate in GATES]
