@@ -35,7 +35,7 @@ def test_lint_exits_by_its_worst_finding(shop, capsys):
 
 def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
     Path("parent.yaml").write_text(
-        "{project: shop, purpose: explain-code, paths: [docs/, src/], budget: {max_items: 3}}"
+        "{project: shop, purpose: explain-code, allowed_paths: [docs/, src/], budget: {max_items: 3}}"
     )
     code, value = found(
         "contract", "delegate", "parent.yaml", "--set", "allowed_paths=**/*.md", "--set", "max_items=9", "--out", "child.json",
