@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.pipeline.sources.chunking import read_document
+from scoped_retrieval.pipeline.sources.grammars import Grammar
 from scoped_retrieval.pipeline.sources.lines import HARD_BYTES, HARD_LINES, MAX_BYTES, MAX_LINES
 
 PATHS = [
@@ -331,3 +332,17 @@ def test_a_heading_is_not_parted_from_what_it_names(path: str, text: str) -> Non
     lines = text.splitlines()
     levels = [level for chunk in read_document(path, text).chunks for level in chunk.statements or ()]
     assert [line for line, level in zip(lines, levels, strict=True) if level] == [lines[0], "More."]
+
+
+@pytest.mark.parametrize("blank", ["", "\n"], ids=["together", "apart"])
+def test_many_comments_are_parsed_a_few_times_and_belong_to_what_is_below_them(
+    blank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed, tree = list[int](), Grammar.tree
+    monkeypatch.setattr(Grammar, "tree", lambda self, data: parsed.append(len(data)) or tree(self, data))
+    comments = "".join(f"# {number}\n{blank}" for number in range(400))
+    text = f"{comments}def last():\n    return 2\n"
+    sections = [chunk.section for chunk in read_document("many.py", text).chunks]
+    assert len(sections) > 4
+    assert {*sections} == {"last"}
+    assert sum(parsed) < 4 * len(text)

@@ -13,9 +13,11 @@ not parse still gives chunks.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 
 from tree_sitter import Node
 
@@ -27,6 +29,8 @@ _SMALL_CLASS_LINES = 30
 _SMALL_CLASS_BYTES = 1_600
 _GROUP_BYTES = 1_200
 _NAME_CHARACTERS = 120
+_TRIES = 16
+"""A stretch is parsed at most this often, each time with more lines."""
 _TESTERS = frozenset([b"describe", b"it", b"test", b"suite", b"context", b"bench"])
 _SELF = frozenset([b"self", b"cls", b"this"])
 _INSIDE = re.compile(rb"\s|[.()\[\]{}?&|,=:+*-]|$")
@@ -66,8 +70,8 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     """The definitions of a file in order, with the names it defines and the names it refers to.
 
     A file is parsed in stretches, so that versions of a file share most of the work. A stretch begins at the margin below a
-    blank line, and is the shortest one that parses without an error and does not end with a comment. If there is none, the
-    file is parsed as a whole.
+    blank line, and is the shortest one that parses without an error and does not end with a comment. If there is none among
+    the first `_TRIES`, the file is parsed as a whole.
     """
     outline = Outline([], statements=(statements := list[int]()))
     for row, part in _stretches(lines, splitter) or [(0, _parsed(splitter, lines.data)[0])]:
@@ -88,7 +92,7 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
 
 def _stretches(lines: Lines, splitter: str) -> list[tuple[int, Outline]] | None:
     """The stretches of a file, each with its first line and outline; None if it is to be parsed as a whole."""
-    found, start = list[tuple[int, Outline]](), 0
+    found, start, tries = list[tuple[int, Outline]](), 0, 0
     if grammar(splitter).whole:
         return None
     for line in range(1, lines.count + 1):
@@ -97,8 +101,8 @@ def _stretches(lines: Lines, splitter: str) -> list[tuple[int, Outline]] | None:
         outline, complete = _remembered(splitter, lines.text(start, line))
         if outline is not None and complete:
             found.append((start, outline))
-            start = line
-        elif lines.size(start, line) > MAX_BYTES:
+            start, tries = line, 0
+        elif (tries := tries + 1) == _TRIES or lines.size(start, line) > MAX_BYTES:
             return None
     return found if start == lines.count else None
 
@@ -157,6 +161,7 @@ def _definitions(
 ) -> tuple[list[_Definition], list[tuple[int, str]]]:
     found: dict[tuple[int, int, int], _Definition] = {}
     constants: list[tuple[int, int, str]] = []
+    children: dict[int, list[Node]] = {}
     for captures in matches:
         name_node = captures["name"][0]
         name = data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace")
@@ -182,7 +187,7 @@ def _definitions(
         outer = node
         while outer.parent is not None and outer.parent.type in _OUTER and outer.parent.named_children[-1] == outer:
             outer = outer.parent
-        start, end = _first_row(outer, lines), outer.end_point.row + (outer.end_point.column > 0)
+        start, end = _first_row(outer, lines, children), outer.end_point.row + (outer.end_point.column > 0)
         found[*span, name_node.start_byte] = _Definition(
             kind, name[:_NAME_CHARACTERS], start, max(end, start + 1), name_node.start_point.row, span, owner
         )
@@ -211,20 +216,27 @@ def _definitions(
     return top, symbols
 
 
-def _first_row(node: Node, lines: Lines) -> int:
+def _first_row(node: Node, lines: Lines, children: dict[int, list[Node]]) -> int:
     """The first row of a definition: that of the comments, decorators and attributes above it, one blank line between them
-    at most."""
-    while True:
-        row = node.start_point.row
-        while node.parent is not None and node.parent.parent is not None and node.parent.start_point.row == row:
-            node = node.parent
-        above = node.prev_sibling
-        if above is None or not (ANNOUNCES.search(above.type) and begins_line(lines, above)):
+    at most. `children` keeps those of each parent: a node that is asked for its neighbor walks all of them.
+    """
+    row = node.start_point.row
+    while (parent := node.parent) is not None:
+        if parent.parent is not None and parent.start_point.row == row:
+            node = parent
+            continue
+        if parent.id not in children:
+            children[parent.id] = parent.children
+        siblings = children[parent.id]
+        for at in range(bisect_left(siblings, node.start_byte, key=attrgetter("start_byte")) - 1, -1, -1):
+            above = siblings[at]
+            end = above.end_point.row + (above.end_point.column > 0)
+            if row - end > 1 or not (ANNOUNCES.search(above.type) and begins_line(lines, above)):
+                return row
+            node, row = above, above.start_point.row
+        if parent.parent is None or parent.start_point.row < row:
             return row
-        end = above.end_point.row + (above.end_point.column > 0)
-        if row - end > 1:
-            return row
-        node = above
+    return row
 
 
 def _without_arguments(name: str) -> str:
