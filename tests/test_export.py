@@ -66,6 +66,9 @@ CHANGES = {
     "kind of value": lambda c: c["tables"]["candidate_record"][0].update({"decisions.final": "9"}),
     "columns": lambda c: c["tables"]["candidate_record"][0].update(more=1),
     "table": lambda c: c["tables"].update(answer_record=c["tables"]["candidate_record"]),
+    "row of another request": lambda c: c["tables"]["answer_record"].append(
+        c["tables"]["answer_record"][0] | {"request_id": "other"}
+    ),
     "no table": lambda c: c["tables"].pop("snapshots"),
     "log line": lambda c: c["log"].__setitem__(0, c["log"][0].replace("number", "Number")),
     "log gap": lambda c: c["log"].pop(1),

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.audit.records import ANSWER_RECORD, CANDIDATE_RECORD, RECORDS, VIEWED, snapshot_digests, view
+from ...nodes.audit.records import ANSWER_RECORD, CANDIDATE_RECORD, COVERED, RECORDS, VIEWED, snapshot_digests, view
 from ...nodes.columns.digests import innermost, relisted, stored_form, text_sha256, texts_in
 from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import StoreError, VerificationError, kind_of
@@ -211,7 +211,7 @@ def problems_in(
     tables: Mapping[str, pa.Table], texts: pa.Table, provenance: pa.Table, erased: Collection[str]
 ) -> Iterator[RunProblem]:
     """What does not fit together in the stored tables of some snapshots and their texts, some of which were `erased`: texts and
-    blocks have their hashes, digests follow from the tables, and recalled = selected + hidden + rejected.
+    blocks have their hashes, digests follow from the tables and cover every row, and recalled = selected + hidden + rejected.
     """
     for sha256 in changed_texts(texts).to_pylist():
         yield RunProblem("changed", f"texts/{sha256}", "Expected the text that was hashed, got another")
@@ -223,6 +223,10 @@ def problems_in(
     for sha256 in sorted({*erased} - (wanted - present)):
         yield RunProblem("extra", f"texts/{sha256}", "Expected no text that was erased, got it or its receipt alone")
     snapshots = tables["snapshots"].combine_chunks()
+    owners = {table.name: positions(tables[table.name]["request_id"], snapshots["request_id"]) for table in COVERED}
+    for name, owner in owners.items():
+        if (owner < 0).any():  # no digest covers them
+            yield RunProblem("extra", name, "Expected rows of the requests of snapshots, got those of another request")
     digests = snapshot_digests(tables, provenance, flat(snapshots["request_id"]))
     blocks = view(tables[ANSWER_RECORD.name], "blocks").select(["request_id", "text"]).to_pylist()
     shown = {block["request_id"]: block["text"] for block in blocks}
@@ -232,15 +236,14 @@ def problems_in(
             yield RunProblem("changed", part, "Expected the snapshot digest to follow from the tables, got another")
         if shown.get(row["request_id"], row["visible_sha256"]) != row["visible_sha256"]:
             yield RunProblem("changed", part, "Expected the block that was hashed, got another")
-    candidates = tables[CANDIDATE_RECORD.name]
-    owner, outcome = positions(candidates["request_id"], snapshots["request_id"]), candidates["decisions.outcome"]
+    owner, outcome = owners[CANDIDATE_RECORD.name], tables[CANDIDATE_RECORD.name]["decisions.outcome"]
     counted = {"recalled": owner}
     counted |= {
         f"{name}{'_rows' * (name == 'selected')}": owner[np.asarray(pc.equal(outcome, name))]
         for name in OUTCOMES.values
     }
-    for name, rows in counted.items():  # those of no snapshot are counted first
-        if np.bincount(rows + 1, minlength=snapshots.num_rows + 1).tolist() != [0, *snapshots[name].to_pylist()]:
+    for name, rows in counted.items():
+        if np.bincount(rows[rows >= 0], minlength=snapshots.num_rows).tolist() != snapshots[name].to_pylist():
             yield RunProblem(
                 "changed", "decisions", f"Expected as many {name} as candidates of that outcome, got others"
             )
