@@ -13,6 +13,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures of all files
 from failing_reads import FailingReads
 from loopback_s3 import loopback_s3, of_store
 from role_corpus import evidence_rows, make_corpus

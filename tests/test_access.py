@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import ask, run
 from failing_reads import unseen
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.runs import Runs

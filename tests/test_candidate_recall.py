@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-from recall_world import NOW, day, evidence_id, frame, line, names, rules, vectors
-from scoped_retrieval.nodes.recall.vector_recall import AskedVectors
-from scoped_retrieval.nodes.tables import QUERY_VECTORS
+from recall_world import NOW, day, evidence_id, frame, line, names, rules
 
 
 def _lexical(world: dict[str, Any], question: str, **request: Any) -> list[tuple[str, float]]:
@@ -197,22 +194,6 @@ def test_the_recent_lane_gives_the_newest_of_the_rules_kinds() -> None:
     out = line(world, [{"question": "x", "as_of": day(15)}], "recent_hits", plan=plan)["recent_hits"]
     assert names(world, out) == ["log9", "log5"]
     assert out["score"].to_pylist() == [1.0, 0.5]
-
-
-def test_the_semantic_lane_gives_exact_cosines_of_admissible_rows() -> None:
-    random = np.random.default_rng(1)
-    rows = [{"name": str(n), "path": f"{n}.py", "withheld_by": 11 * (n % 5 == 0)} for n in range(40)]
-    world = frame(rows)
-    index = vectors(world, random.normal(size=(40, 16)), random.normal(size=(2, 16)))
-    query = QUERY_VECTORS.from_rows([{"request_id": "r1", "sub_query_id": "q1", "vector_row": 1}])
-    plan = rules({"lanes": ["semantic"], "lane_k": 6})
-    out = line(world, [{"question": "x"}], "semantic_hits", plan=plan, query_vectors=AskedVectors(index, query, {}))
-    found = out["semantic_hits"]
-    whole = np.concatenate(index.parts).astype(object)
-    expected = {n: int(whole[n] @ index.queries[1].astype(object)) * 2.0**-30 for n in range(40) if n % 5}
-    best = sorted(expected, key=lambda n: -expected[n])[:6]
-    assert names(world, found) == [str(n) for n in best]
-    assert found["score"].to_pylist() == [expected[n] for n in best]
 
 
 _MIXED = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from command_line import ask, indexed_fixture, shop_fixture  # noqa: F401 - fixtures
+from command_line import ask
 from retrieving import LEXICAL, NOON
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.pipeline.asking.opening import open_retriever

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import ask, run
 from reference_pages import commands
 from scoped_retrieval.pipeline.cli.output import print_error
 from scoped_retrieval.pipeline.runs.live import SUFFIX
@@ -227,3 +227,83 @@ def test_no_error_echoes_a_token(args, shop, capsys):
     token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     code, out, err = run(*args, token, capsys=capsys)
     assert code and token not in out + err
+
+
+def test_the_id_in_a_block_leads_to_its_snapshot(shop, capsys: pytest.CaptureFixture[str]) -> None:
+    block, snapshot = ask(capsys=capsys)
+    reference = block.splitlines()[0].rpartition(" ")[2]
+    assert run("show", reference, capsys=capsys)[1] == block
+    for command in (("show", "--as", "xray"), ("why",)):
+        assert run(*command, reference, capsys=capsys)[:2] == run(*command, snapshot, capsys=capsys)[:2]
+
+
+def test_an_answer_is_named_by_how_long_ago_its_reader_asked(
+    shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grants = shop / ".scoped-retrieval/corpus/grants.yaml"
+    grants.write_text(grants.read_text() + "  eve: {projects: [shop], audit: true}\n")
+    first, _ = ask("--session", "s-1", "--set", "max_items=1", capsys=capsys)
+    second, _ = ask(capsys=capsys)
+    assert first != second
+    for names, block in ((("@", None), second), (("@2", "@session:s-1"), first)):
+        for name in names:
+            assert run("show", *([name] if name else []), capsys=capsys)[:2] == (0, block)
+    assert run("show", "@3", capsys=capsys)[0] == 3
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert run("show", "@session:s-1", capsys=capsys)[1] == first
+    assert run("show", capsys=capsys)[0] == 3  # an auditor, who asked nothing
+
+
+def test_an_unknown_or_foreign_reference_is_an_unknown_snapshot(
+    shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block, _ = ask(capsys=capsys)
+    reference = block.splitlines()[0].rpartition(" ")[2]
+    commands = (("show",), ("why", "docs/roles.md"))
+    for command, *what in commands:
+        assert run(command, "0" * 16, *what, capsys=capsys)[0] == 3
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    for command, *what in commands:
+        assert run(command, reference, *what, capsys=capsys)[0] == 3
+
+
+ROW = {"question": "default role", "purpose": "answer-question"}
+
+
+def asked(*args: str, rows=(ROW,), capsys) -> tuple[int, list[dict], str]:
+    """Exit code, snapshots in the order of their ids, and standard error of a run of these rows."""
+    Path("q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, err = run("run", "q.jsonl", *args, "--json", capsys=capsys)
+    listed = run("log", json.loads(out)["run_id"], "--json", capsys=capsys)[1] if "run_id" in out else "[]"
+    return code, json.loads(listed), err
+
+
+def test_rows_without_a_project_take_the_flag_and_else_the_setting(shop, capsys, monkeypatch):
+    rows = [ROW | {"request_id": "mine"}, ROW | {"request_id": "own", "project": "shop"}]
+
+    def projects(*args: str) -> dict[str, str]:
+        return {one["request_id"]: one["project"] for one in asked(*args, rows=rows, capsys=capsys)[1]}
+
+    assert projects() == {"mine": "shop", "own": "shop"}
+    assert projects("--project", "pay") == {"mine": "pay", "own": "shop"}
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "nosuch")
+    assert projects() == {"mine": "nosuch", "own": "shop"}
+    assert projects("--project", "pay") == {"mine": "pay", "own": "shop"}
+
+
+def test_a_preset_settles_the_project_of_a_run(shop, capsys, monkeypatch):
+    Path("p.json").write_text('{"project": "shop"}')
+    code, _, err = asked("--project", "pay", "--preset", "p.json", capsys=capsys)
+    assert (code, err) == (2, "error: Expected shop, the project of the preset, got 'pay' - at defaults.project\n")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "pay")
+    code, (row,), _ = asked("--preset", "p.json", capsys=capsys)
+    assert (code, row["project"]) == (0, "shop")
+
+
+def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
+    Path("q.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"request_id": "again"}) + "\n")
+    code, out, err = run("run", "q.jsonl", "--json", capsys=capsys)
+    (off,) = json.loads(out)["lanes_off"]
+    assert (code, off["lane"], off["requests"]) == (0, "semantic", 2)
+    assert off["message"].startswith("the rows that this contract reaches were indexed without vectors")
+    assert f"lane_off: semantic, for 2 requests: {off['message']}" in err

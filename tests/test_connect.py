@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import run
 from scoped_retrieval.pipeline.servers.clients import CLIENTS, with_hook
 
 

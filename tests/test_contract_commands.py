@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import yaml
-from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import ask, run
 
 GRANTS = Path(".scoped-retrieval/corpus/grants.yaml")
 

@@ -68,7 +68,7 @@ OF_POLICIES = {
 }  # fmt: skip
 """Columns that a file of policies or grants sets: `test_policy_fields` changes each of its keys."""
 OF_ROLES = {"role_sources", "forbidden_sources", "source_diversity", "citation_style"}
-"""Columns that an overlay sets: `test_role_fields` changes each of its fields."""
+"""Columns that an overlay sets: `test_roles` changes each of its fields."""
 NO_EFFECT = {
     "request_id": "names the row",
     "contract_id": "is the digest of the others",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.nodes.frames import key_hashes
 from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, next_generation, publishing
+from scoped_retrieval.pipeline.corpus.incoming import incoming
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 from scoped_retrieval.pipeline.storage import chain
 from stored_corpus import repin, written_again
@@ -153,7 +154,7 @@ def test_gc_keeps_as_many_generations_as_asked(tmp_path: Path) -> None:
     for number in range(4):
         corpus.append(import_rows({"text": f"note {number}"}), now=day(number))
     known = corpus.info()["generations"]
-    (tmp_path / "packs" / ".tmp-left").mkdir()
+    (tmp_path / "packs" / ".tmp-left").touch()
     removed = corpus.gc(keep=2)
     assert (corpus.info()["generations"], removed["generations"]) == (known[-2:], 3)
     assert not (tmp_path / "packs" / ".tmp-left").exists()
@@ -215,3 +216,41 @@ def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
             Corpus.open(tmp_path).frame()
         file.write_bytes(whole)
     assert corpus.verify() == []
+
+
+def ids(*rows: dict[str, Any]) -> list[str]:
+    """The id of each row."""
+    return [incoming(import_rows(dict(row)), day(1)).evidence["evidence_id"][0].as_py() for row in rows]
+
+
+def test_an_id_has_not_changed_since_it_was_first_given() -> None:
+    assert ids({"text": "one"}) == ["o1rbnu1a42gbf176o7ve6mi6p3"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"owner_project": "bank"}, {"owner_user": "ana"}, {"source_id": "workspace:other"}, {"path": "b.md"},
+        {"path": None}, {"path": ""}, {"section": "S"}, {"section": ""}, {"text": "two"}, {"occurrence": 1},
+        {"branch": "dev"}, {"workspace_root": "/w"},
+    ],
+)  # fmt: skip
+def test_everything_an_id_is_made_of_changes_it(change: dict[str, Any]) -> None:
+    one, other = ids({"text": "one"}, {"text": "one"} | change)
+    assert one != other
+
+
+def digest(row: dict[str, Any], now: int = 1) -> bytes:
+    """The digest of what describes a row."""
+    return incoming(import_rows(row), day(now)).evidence["row_digest"][0].as_py()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"zone": "public"}, {"zone": ""}, {"authority": 0}, {"confidence": 0.5}, {"principals": []}, {"title": "T"},
+        {"principals": ["ana"]}, {"valid_from": day(1)}, {"generated": True}, {"redactions": [{"start": 0, "end": 1}]},
+    ],
+)  # fmt: skip
+def test_a_row_digest_covers_what_describes_a_row(change: dict[str, Any]) -> None:
+    assert digest({"text": "one"} | change) != digest({"text": "one"})

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import ask, run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.requests.handoff import handoff
 from scoped_retrieval.pipeline.runs import Runs

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs import Runs
 from starlette.testclient import TestClient

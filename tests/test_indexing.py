@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import run
 from repositories import committed
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from served import MCP, server
 
 pytest.importorskip("mcp", reason="needs the extra serve")

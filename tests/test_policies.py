@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 import yaml
-from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import ask, run
 from role_world import overlay
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.evaluation.roles import bundled_sample

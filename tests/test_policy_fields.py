@@ -1,6 +1,6 @@
 """Every key of a policy file has an effect: changing it alone changes evidence, order, block bytes or the action.
 
-The keys are read from the loaders, so a new one without a case fails here. Role overlays: `test_role_fields`.
+The keys are read from the loaders, so a new one without a case fails here. Role overlays: `test_roles`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+from command_line import run
 from golden_file import expect_golden
 from scoped_retrieval.pipeline.views.harness_forms import search_results
 

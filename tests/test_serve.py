@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
+from command_line import run
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.views.recall_xray import render_xray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 from command_line import indexed_fixture  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, Phase, given, settings
 from profiles import PROFILE
+from scoped_retrieval.pipeline.config.opening import adopt
 from scoped_retrieval.pipeline.config.settings import load_settings
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
@@ -51,10 +53,12 @@ NOTHING_TO_GET_WRONG = (
 
 
 @pytest.fixture(scope="module")
-def schema(indexed: Path) -> Iterator[Any]:
+def schema(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The interface of a server with tokens; ana may append."""
     given = {"principal": "ana", "project": "shop", "lanes": "lexical"}
-    values = load_settings(given, cwd=indexed, environ={}, user=indexed / "none.toml")
+    folder = shutil.copytree(indexed, tmp_path_factory.mktemp("served"), dirs_exist_ok=True)
+    values = load_settings(given, cwd=folder, environ={}, user=folder / "none.toml")
+    adopt(values, "corpus")
     grants = yaml.safe_load(values.grants_path.read_text())
     grants["principals"]["ana"]["append"] = ["shop"]
     grants["tokens"] = {hashlib.sha256(TOKEN.encode()).hexdigest(): "ana"}

@@ -12,6 +12,7 @@ from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.nodes.walls.gates import NUMBER
 from scoped_retrieval.nodes.walls.time_gates import ContractClock, GroupRows, time_codes
+from wall_worlds import time_stop
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -48,35 +49,6 @@ def index_of(rows: list[dict]) -> RowIndex:
     return RowIndex.of(evidence, pa.Table.from_pylist(placed, schema))
 
 
-def reference(row: dict, as_of: int, start: int | None, end: int | None) -> tuple[int, tuple | None]:
-    """The gate that stops a row and the placement that speaks for it, read off the rules one by one."""
-
-    def stop(placement: tuple) -> int:
-        recorded, superseded, deleted = placement
-        happened = row.get("event_time") if row.get("event_time") is not None else recorded
-        rules = {
-            "recorded": recorded <= as_of,
-            "superseded": superseded is None or as_of < superseded,
-            "deleted": deleted is None or as_of < deleted,
-            "valid_from": row.get("valid_from") is None or row["valid_from"] <= as_of,
-            "valid_until": row.get("valid_until") is None or as_of < row["valid_until"],
-            "window_start": start is None or start <= happened,
-            "window_end": end is None or happened < end,
-        }
-        return next((NUMBER[name] for name, holds in rules.items() if not holds), 0)
-
-    def alive(placement: tuple) -> bool:
-        return stop(placement) not in (NUMBER["recorded"], NUMBER["superseded"], NUMBER["deleted"])
-
-    placements = sorted(row["placements"], key=lambda p: p[0])
-    if not placements:
-        return NUMBER["recorded"], None
-    known = [p for p in placements if p[0] <= as_of]
-    passing = [p for p in known if stop(p) == 0]
-    chosen = (passing or [p for p in known if alive(p)] or known)[-1] if known else placements[0]
-    return stop(chosen), chosen
-
-
 def test_a_row_without_placements_was_never_recorded():
     codes, placement = time_codes(index_of([{"placements": []}]), np.array([0]), 5, OPEN_START, OPEN_END, False)
     assert (codes.tolist(), placement.tolist()) == ([NUMBER["recorded"]], [-1])
@@ -102,8 +74,8 @@ def test_codes_and_placements_equal_the_reference(rows, instants):
     )
     repeated = [np.repeat(times, len(rows)) for times in (as_of, start, end)]
     codes, placement = time_codes(index, row, *repeated, False)
-    expected = [reference(each, *instant) for instant in instants for each in rows]
-    assert codes.tolist() == [code for code, _ in expected]
+    expected = [time_stop(each, *instant) for instant in instants for each in rows]
+    assert codes.tolist() == [code or 0 for code, _ in expected]
     assert [None if p < 0 else index.recorded[p] for p in placement] == [
         None if chosen is None else micro(chosen[0], 0) for _, chosen in expected
     ]
@@ -121,4 +93,4 @@ def test_codes_and_placements_equal_the_reference(rows, instants):
 def _passes_as_history(row: dict, as_of: int, start: int | None, end: int | None) -> bool:
     """Whether a row passes if nothing had ended."""
     endless = [(recorded, None, None) for recorded, _, _ in row["placements"]]
-    return reference(row | {"placements": endless}, as_of, start, end)[0] == 0
+    return time_stop(row | {"placements": endless}, as_of, start, end)[0] is None

@@ -22,6 +22,7 @@ from wall_worlds import (
     place_stop,
     request_changes,
     row_changes,
+    time_stop,
     times,
 )
 from walls import judged, stops, wall, world_of
@@ -358,30 +359,6 @@ def distinct_paths(rows: list[dict]) -> list[dict]:
     return [row | {"path": None if n % 4 == 3 else f"p{n}"} for n, row in enumerate(rows)]
 
 
-def time_stop(row: dict, contract: dict) -> int | None:
-    """The first time gate that stops a row, judged by the placement that serves it best."""
-    as_of, start, end = (contract[name] for name in ("as_of", "window_start", "window_end"))
-
-    def stop(placement: tuple) -> int | None:
-        recorded, superseded, deleted = placement
-        happened = row["event_time"] or recorded
-        rules = {
-            "recorded": recorded <= as_of,
-            "superseded": not superseded or as_of < superseded,
-            "deleted": not deleted or as_of < deleted,
-            "valid_from": not row["valid_from"] or row["valid_from"] <= as_of,
-            "valid_until": not row["valid_until"] or as_of < row["valid_until"],
-            "window_start": not start or start <= happened,
-            "window_end": not end or happened < end,
-        }
-        return next((NUMBER[name] for name, holds in rules.items() if not holds), None)
-
-    ended = (NUMBER["superseded"], NUMBER["deleted"])
-    known = sorted(p for p in row["placements"] if p[0] <= as_of)
-    best = [p for p in known if stop(p) is None] or [p for p in known if stop(p) not in ended] or known
-    return stop(best[-1]) if best else NUMBER["recorded"]
-
-
 @settings(max_examples=60, deadline=None)
 @given(row_lists, st.lists(request_changes, min_size=1, max_size=3), grant_lists, st.integers(1, 3))
 def test_both_walls_stop_every_row_by_the_gate_the_reference_names(rows, requests, grants, chunks):
@@ -389,13 +366,14 @@ def test_both_walls_stop_every_row_by_the_gate_the_reference_names(rows, request
     by_time, second = list[str | None](), judged(walled)["decided_by"].to_pylist()
     for n, contract in enumerate(walled.contracts.to_pylist()):
         bounds = [bound for bound in walled.bounds.to_pylist() if bound["request_id"] == contract["request_id"]]
+        window = contract["as_of"], contract["window_start"], contract["window_end"]
         found, passed = stops(walled, n) if not contract["denied"] else {}, 0
         for row in walled.rows:
             full = dict.fromkeys(EVIDENCE.columns) | row
             furthest = max((place_stop(full, contract, bound) or 99 for bound in bounds), default=NUMBER["project"])
             gate = None if furthest == 99 else GATES[furthest - 1].name
             assert (row["n"] not in found) if gate in UNREAD else (found[row["n"]] == gate)
-            time = time_stop(full, contract) if furthest == 99 else furthest
+            time = time_stop(full, *window)[0] if furthest == 99 else furthest
             passed += time is None
             by_time.append(GATES[time - 1].name if time else None)
         assert walled.admissible["rows"][n].as_py() == passed

@@ -14,7 +14,7 @@ SHOP = {
 }
 
 
-@pytest.fixture(name="indexed", scope="module")
+@pytest.fixture(name="indexed", scope="session")
 def indexed_fixture(tmp_path_factory):
     """A small work tree and its corpus, indexed once for the local user `ana`."""
     folder = tmp_path_factory.mktemp("indexed")

@@ -1,14 +1,15 @@
-"""Rows, requests and grants for the tests of both walls, and a plain reference of the gates that time has no part in."""
+"""Rows, requests and grants for the tests of both walls, and a plain reference of their gates."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, reach
 from scoped_retrieval.nodes.tables import MODE_POLICIES, ROLE_POLICIES
-from scoped_retrieval.nodes.walls.gates import GATES
+from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -228,3 +229,27 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         for name in ("namespace", "branch", "test_suite")
     }  # fmt: skip
     return next((gate.number for gate in GATES if not rules.get(gate.name, True)), None)
+
+
+def time_stop(row: dict, as_of: Any, start: Any, end: Any) -> tuple[int | None, tuple | None]:
+    """The first time gate that stops a row, and the placement that serves it best, which is judged; times compare."""
+
+    def stop(placement: tuple) -> int | None:
+        recorded, superseded, deleted = placement
+        happened = recorded if row.get("event_time") is None else row["event_time"]
+        rules = {
+            "recorded": recorded <= as_of,
+            "superseded": superseded is None or as_of < superseded,
+            "deleted": deleted is None or as_of < deleted,
+            "valid_from": row.get("valid_from") is None or row["valid_from"] <= as_of,
+            "valid_until": row.get("valid_until") is None or as_of < row["valid_until"],
+            "window_start": start is None or start <= happened,
+            "window_end": end is None or happened < end,
+        }
+        return next((NUMBER[name] for name, holds in rules.items() if not holds), None)
+
+    ended = (NUMBER["superseded"], NUMBER["deleted"])
+    every = sorted(row["placements"], key=lambda placement: placement[0])
+    known = [placement for placement in every if placement[0] <= as_of]
+    best = [p for p in known if stop(p) is None] or [p for p in known if stop(p) not in ended] or known or every[:1]
+    return (stop(best[-1]), best[-1]) if best else (NUMBER["recorded"], None)
