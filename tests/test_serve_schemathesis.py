@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import indexed_fixture  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, Phase, given, settings
 from profiles import PROFILE
 from scoped_retrieval.pipeline.config.opening import adopt
