@@ -18,7 +18,7 @@ from .context_tables import TurnStates
 from .turns.fitting import BEGINNING, input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as, labelled, of_label
 from .turns.frame import bullet
-from .turns.reading import Row, Rows, TurnSources, escaped_id, first_of_window
+from .turns.reading import Row, Rows, TurnSources, escaped_id
 from .turns.words import OBSERVATIONS, PHASE_POLICIES, SILENT, UNSEEN
 
 CHARACTERS_PER_TOKEN = 4
@@ -103,10 +103,9 @@ class _Gathered:
 
     def __init__(self, turn: Row, state: Row, folded: Folded, events: Rows, full: int) -> None:
         self.turn, self.state_, self.folded, self.events, self.full = turn, state, folded, events, full
-        self.end = end = turn["as_of_seq"]
+        self.end = turn["as_of_seq"]
         self.zones = turn["zones"]
         self.room = CHARACTERS_PER_TOKEN * input_limit(turn)
-        self.loaded = first_of_window(events, end)
         self.since = self._horizon()
         """Events from here on are sources of their own."""
         self.seen = Counter[str]()
@@ -116,14 +115,14 @@ class _Gathered:
         """The user's words that are sources of their own."""
 
     def _horizon(self) -> int:
-        """The first loaded event that is a source of its own."""
+        """The first event that is a source of its own."""
         left, place = self.room, self.end
-        while place > self.loaded and left > 0:
+        while place > 0 and left > 0:
             place -= 1
             event = self.events[place]
-            if event["kind"] not in SILENT and self._visible(event):
-                named = len(event["command"] or event["path"] or "")
-                left -= min(event["characters"], self.full) + min(named, HEADING) + FRAME
+            if self._visible(event):
+                named, silent = len(event["command"] or event["path"] or ""), event["kind"] in SILENT
+                left -= FRAME + (0 if silent else min(event["characters"], self.full) + min(named, HEADING))
         return place
 
     def _visible(self, event: Row) -> bool:
@@ -276,13 +275,15 @@ class _Gathered:
         found = set[tuple[str, Any, Any]]()
         newer: dict[str, Rows] = {}
         left = self.room
-        for place in range(self.end - 1, self.loaded - 1, -1):
+        for place in range(self.end - 1, -1, -1):
             event, path = self.events[place], self.events[place]["path"]
+            if left <= 0:
+                return
             if event["content"] is None or not path or not self._visible(event):
                 continue
             start, end = event["line_start"], event["line_end"]
             latest = place == self.latest and event["kind"] == "file.read"
-            if left > 0 and not latest and not {(path, start, end), (path, None, None)} & found:
+            if not latest and not {(path, start, end), (path, None, None)} & found:
                 found.add((path, start, end))
                 left -= min(len(event["content"]), self.full) + FRAME
                 span = "" if start is None and end is None else f":{start or 1}-{end or ''}"

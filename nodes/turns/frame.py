@@ -22,6 +22,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ..columns.hidden_characters import escape
 
@@ -67,8 +68,8 @@ GROUPS = (
 """The groups in the order in which an input shows them."""
 PLACE = {group.name: place for place, group in enumerate(GROUPS)}
 FENCES = tuple(dict.fromkeys(group.fence for group in GROUPS if group.fence))
-INSTRUCTING = sum(group.fence == "trusted_instructions" for group in GROUPS)
-"""Number of groups in the first message: those that may instruct, and no others."""
+INSTRUCTING = "trusted_instructions"
+"""The fence of the first message: the groups that may instruct, and no others."""
 STYLES = ("tags", "lines")
 
 _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*+")
@@ -115,22 +116,16 @@ def _trimmed(text: str) -> str:
 
 def assemble(bodies: Iterable[tuple[int, str]], style: str) -> tuple[str, str]:
     """Both messages from (section, body) in the order of the input, with a NUL in place of the nonce."""
-    parts: tuple[list[str], list[str]] = ([], [])
-    before: Group | None = None
-    for section, body in bodies:
-        group, message = GROUPS[section], parts[section >= INSTRUCTING]
-        if before is None or group.fence != before.fence:
-            if before is not None and before.fence:
-                parts[PLACE[before.name] >= INSTRUCTING].append(_closing(before.fence, style))
-            if group.fence:
-                message.append(_opening(group.fence, style))
-        if (before is None or group.name != before.name) and group.heading:
-            message.append(f"{group.heading}\n")
-        message.append(body)
-        before = group
-    if before is not None and before.fence:
-        parts[PLACE[before.name] >= INSTRUCTING].append(_closing(before.fence, style))
-    return "".join(parts[0]), "".join(parts[1])
+    parts = {True: list[str](), False: list[str]()}
+    for fence, some in groupby(bodies, lambda each: GROUPS[each[0]].fence):
+        part = parts[fence == INSTRUCTING]
+        part += [_opening(fence, style)] if fence else []
+        for section, members in groupby(some, lambda each: each[0]):
+            heading = GROUPS[section].heading
+            part += [f"{heading}\n"] if heading else []
+            part += [body for _, body in members]
+        part += [_closing(fence, style)] if fence else []
+    return "".join(parts[True]), "".join(parts[False])
 
 
 def frame_costs(style: str) -> tuple[list[str], list[str]]:

@@ -1,21 +1,15 @@
 """What the steps of the context policy pass on: a turn with its sources, as records.
 
-Gives `TurnSources`, `first_of_window` and `escaped_id`.
+Gives `TurnSources` and `escaped_id`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .words import Phase
-
-WINDOW = 500
-"""Most events that a turn looks at one by one."""
-WINDOW_CHARACTERS = 600_000
-EVENT_CHARACTERS = 24_000
-"""Most characters that one event counts towards the window."""
 
 Row = Mapping[str, Any]
 Rows = list[dict[str, Any]]
@@ -43,14 +37,3 @@ class TurnSources:
 def escaped_id(snapshot_id: str) -> str:
     """The id of a snapshot inside of another id, where `:` ends it."""
     return snapshot_id.replace("%", "%25").replace(":", "%3A")
-
-
-def first_of_window(events: Sequence[Row], end: int) -> int:
-    """The first event before `end` that a turn looks at: what it shows of earlier ones comes from the state alone."""
-    characters, first = 0, end
-    while first > 0 and end - first < WINDOW:
-        characters += min(events[first - 1]["characters"], EVENT_CHARACTERS)
-        if characters > WINDOW_CHARACTERS:
-            break
-        first -= 1
-    return first

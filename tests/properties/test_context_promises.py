@@ -11,13 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from context_session import Session, item, memory, policy, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.token_counting import Counters, EncodedCounter
 from scoped_retrieval.nodes.columns.hidden_characters import escape
-from scoped_retrieval.nodes.turns import reading
 from scoped_retrieval.nodes.turns.folding import Folded
 from scoped_retrieval.nodes.turns.frame import FENCES, GROUPS
 from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, REASONS, SOURCE_KINDS, USER_WORDS
@@ -418,10 +416,9 @@ def test_an_escape_is_found():
     sessions(16),
     st.lists(TEXTS, max_size=1),
     st.data(),
-    st.sampled_from([4, 12, 1_000]),
 )
 def test_a_turn_is_the_same_alone_in_a_batch_from_a_list_a_file_and_a_folder(
-    session: Session, texts: list[str], data: st.DataObject, window: int
+    session: Session, texts: list[str], data: st.DataObject
 ):
     given_ = world(session, texts, 0)
     del given_["budget"], given_["events"]
@@ -431,8 +428,7 @@ def test_a_turn_is_the_same_alone_in_a_batch_from_a_list_a_file_and_a_folder(
     ]  # fmt: skip
     turns.sort(key=lambda turn: turn["asOfSeq"])
     made = policy()
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(reading, "WINDOW", window)
+    with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "session.jsonl"
         file.write_text("".join(json.dumps(event) + "\n" for event in session.events), encoding="utf-8")
         log = SessionLog.open(Path(folder) / "log", session_id="session")
