@@ -6,7 +6,7 @@ import hashlib
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.rendering import HEADER, quoted
 from scoped_retrieval.nodes.columns.hidden_characters import escape
@@ -19,19 +19,16 @@ from strict_block import strict_items
         "".join
     )
 )
-@settings(max_examples=300, deadline=None)
 def test_the_margin_comes_off_printable_text_without_loss(text: str) -> None:
     assert quoted(text).removeprefix("|").replace("\n|", "\n") == text
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=300, deadline=None)
 def test_every_line_a_reader_sees_stands_behind_the_margin(text: str) -> None:
     assert all(shown.startswith("|") for shown in quoted(text).splitlines())
 
 
 @given(st.text(st.characters(categories=["Cc", "Cf", "Zl", "Zp", "L", "So"]), max_size=30))
-@settings(max_examples=300, deadline=None)
 def test_nothing_invisible_leaves_in_a_text(text: str) -> None:
     shown = quoted(text)
     assert not re.search(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.pipeline.sources.chunking import read_document
 from scoped_retrieval.pipeline.sources.grammars import Grammar
@@ -92,7 +92,6 @@ DOCUMENTS = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
 @given(path=st.sampled_from(PATHS), text=DOCUMENTS, end=st.sampled_from(["", "\n", "\r\n", "\n\n\n"]))
 def test_chunks_put_together_are_the_document(path: str, text: str, end: str) -> None:
     document = (text + end).encode("utf-8", "replace")
@@ -112,7 +111,6 @@ def test_chunks_put_together_are_the_document(path: str, text: str, end: str) ->
     assert at == (len(document) if document.strip() else 0)
 
 
-@settings(max_examples=200, deadline=None)
 @given(path=st.sampled_from([p for p in PATHS if p != "a.md"]), text=DOCUMENTS)
 def test_a_chunk_is_at_most_60_lines_and_4000_bytes(path: str, text: str) -> None:
     for chunk in read_document(path, text.encode("utf-8", "replace").decode()).chunks:

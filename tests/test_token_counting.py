@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks import byte_runs
 from scoped_retrieval.nodes.blocks.byte_runs import text_tokens
@@ -43,7 +43,6 @@ def test_a_token_is_one_match_of_the_documented_expressions(text: str | None, to
 
 
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
-@settings(max_examples=300, deadline=None)
 def test_counts_add_up_over_lines(lines: list[str], last: str) -> None:
     closed = [line + "\n" for line in lines] + [last]
     assert count("".join(closed)) == [sum(count(*closed))]
@@ -121,7 +120,6 @@ def packed(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("at_once", [4, byte_runs.BYTES_AT_ONCE])
-@settings(max_examples=150, deadline=None)
 @given(st.lists(TEXTS, max_size=5))
 @example(["", "a", "", " b", ""])
 @example(["a" * 7, "a" * 8, " " * 16 + "a", " " * 17 + "a", "A" * 5 + "b", " " + "A" * 4 + "b"])
