@@ -114,7 +114,7 @@ class Case:
             "project": self.tenant.project,
             "purpose": "explain-code",
             "time": time,
-            "anchors": {"symbols": [*tokens[:4]], "current_files": [f"{token}.md" for token in tokens[:3]]},
+            "anchors": {"anchor_symbols": [*tokens[:4]], "current_files": [f"{token}.md" for token in tokens[:3]]},
         }
         found = {
             name: {**self.asked, **fields, "time": {**self.asked.get("time", {}), **fields["time"]}}
@@ -165,7 +165,7 @@ def derived(evidence: pa.Table, project: str, count: int, as_of: datetime, seed:
             "project": project,
             "purpose": PURPOSES.values[number % len(PURPOSES.values)],
             "time": {"as_of": as_of.isoformat()},
-            "anchors": {"symbols": (symbols or [])[:2] or None, "current_files": [path] if path else None},
+            "anchors": {"anchor_symbols": (symbols or [])[:2] or None, "current_files": [path] if path else None},
         }
         found[f"row {number + 1}"] = fields | ({"budget": _TIGHT} if number % 2 else {})
         if len(found) == count:
