@@ -220,6 +220,18 @@ def test_a_damaged_cache_costs_time_alone(world: World, damage: str) -> None:
     assert world.index().unread == {"work tree": 2}
 
 
+def test_a_blob_that_one_clone_lacks_and_another_has_is_read(tmp_path: Path) -> None:
+    world = World(tmp_path, git=True)
+    world.write(a="# A\n\nOne.\n")
+    repository(world.tree)
+    commit(world.tree)
+    lacking, blob = tmp_path / "lacking", git(world.tree, "rev-parse", "HEAD:a.md").strip()
+    shutil.copytree(world.tree, lacking)
+    (lacking / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    assert world.index(lacking, world.tree).places["history"] == 1
+    assert world.index(lacking, world.tree).places["history"] == 2
+
+
 def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
     world.write(**{name: f"# {name}\n\nText of {name}.\n" for name in "abcdef"})

@@ -108,7 +108,6 @@ class DocumentReader:
         self._secret = secrets.token_bytes(_KEY_BYTES)
         self._groups: list[_Group] = []
         self._where: dict[bytes, tuple[int, int]] = {}
-        self._missing = set[bytes]()
         self._stored = 0
         self._unwritten: list[bytes] = []
         self._last: Path | None = None
@@ -142,7 +141,6 @@ class DocumentReader:
             seen.add(text.key)
             data = text.data()
             if data is None:
-                self._missing.add(text.key)
                 continue
             self.cut += 1
             waiting.append((text.key, text.path, data))
@@ -168,7 +166,7 @@ class DocumentReader:
 
     def document(self, key: bytes) -> tuple[str | None, list[str], str | None]:
         """Why a document has no chunks (null if it has), notes about it, and its version."""
-        if key in self._missing:
+        if key not in self._where:
             return "blob not in the repository", [], None
         group, row = self._where[key]
         documents = self._groups[group].documents
