@@ -102,6 +102,19 @@ def test_of_a_folder_the_later_file_ends_the_earlier_and_what_is_removed_ends(
     assert shown(found(capsys)) == (False, False)
 
 
+def test_the_same_files_without_times_are_the_same_generation(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, record in (("1", OLD), ("2", NEW | {"id": "m1"})):
+        Path("memories", f"{name}.jsonl").write_text(json.dumps(record | UNTIMED))
+    reports = list[dict[str, Any]]()
+    for _ in range(2):
+        code, out, err = run(
+            "index", "--add", "memory=memories", "--project", "p", "--no-semantic", "--json", capsys=capsys
+        )
+        assert code == 0, err
+        reports.append(json.loads(out))
+    assert reports[0]["generation"] == reports[1]["generation"]
+
+
 def test_a_chain_leads_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     between = NEW | {"id": "m3", "content": "It dozes on the stairs.", "createdAt": "2026-05-15T00:00:00Z"}
     for name, record in (("a", OLD), ("b", between | {"supersedes": "m1"}), ("c", NEW | {"supersedes": "m3"})):

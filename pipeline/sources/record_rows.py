@@ -46,10 +46,10 @@ def reads_files(
     suffixes: Sequence[str],
     *,
     append_only: bool = False,
-    finish: Callable[[list[Row], datetime], None] = lambda rows, now: None,
+    finish: Callable[[list[Row], SourceReport], None] = lambda rows, report: None,
 ) -> Callable[[Callable[..., Iterable[Row]]], Callable[..., Iterator[pa.Table]]]:
     """Makes a reader of `of_file(file, place, base, *, path, report, now, ...)`, which gives the rows of one file, at `place`
-    below the path; `base` are the columns that all rows have. `finish` may change the rows of all files.
+    below the path; `base` are the columns that all rows have. `finish` may change the rows of all files, and leave some out.
 
     The reader gives one table of the rows of a file, or of the files of a folder, counted: no key whose lines are rows ends
     with a table. `source_id` is the class and the name of the folder or file. The source is added to
@@ -66,7 +66,7 @@ def reads_files(
             for file, place in files_of(path, suffixes, report):
                 base = {"source_id": source, "origin_class": origin_class, "owner_project": project}
                 rows += of_file(file, place, base, path=Path(path), report=report, now=now, **given)
-            finish(rows, now)
+            finish(rows, report)
             report.read += len(rows)
             if rows:
                 yield record_table(rows)

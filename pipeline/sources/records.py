@@ -143,17 +143,26 @@ _WHOLE_PROJECT = ""
 """`owner_user` of a project-wide row in a class whose rows belong to users (see `importing`)."""
 
 
-def _end_replaced(rows: list[Row], now: datetime) -> None:
-    """Of memories with one id, the later by time, else by lines, ends the earlier."""
+_UNKNOWN = datetime.max.replace(tzinfo=UTC)
+
+
+def _end_replaced(rows: list[Row], report: SourceReport) -> None:
+    """Of memories with one id, the later by time, else by lines, ends the earlier. One that ended at an unknown time is left
+    out: with the time of the import, each import of the same files would give other rows.
+    """
     versions: dict[tuple[Any, ...], list[tuple[datetime, list[Row]]]] = {}
     for version in (list(group) for place, group in groupby(rows, itemgetter(PLACE))):
         one = version[0]
         whose = (one["owner_project"], one["owner_user"], one["entity"])
-        versions.setdefault(whose, []).append((one["recorded_time"] or one["event_time"] or now, version))
+        versions.setdefault(whose, []).append((one["recorded_time"] or one["event_time"] or _UNKNOWN, version))
     for same in versions.values():
-        for old, new in pairwise(sorted(same, key=itemgetter(0))):
-            for row in old[1]:
-                row["superseded_at"] = row["superseded_at"] or new[0]
+        for (_, old), (end, _) in pairwise(sorted(same, key=itemgetter(0))):
+            for row in old:
+                row["superseded_at"] = row["superseded_at"] or end
+    for row in rows:
+        if row["superseded_at"] == _UNKNOWN:
+            report.skip("memory that was replaced by one without a time", at=row[PLACE])
+    rows[:] = [row for row in rows if row["superseded_at"] != _UNKNOWN]
 
 
 @reads_files("memory", LINES, finish=_end_replaced)
