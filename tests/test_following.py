@@ -75,6 +75,22 @@ def test_a_folder_is_read_again_as_it_was_indexed(shop: Path, capsys: Capture):
     assert shown(capsys, "--corpus", "c")[0] == ["okapi.md", "zebra.md"]
 
 
+def test_of_several_projects_a_question_is_asked_in_the_one_that_follows_the_folder(
+    shop: Path, monkeypatch, capsys: Capture
+):
+    shown(capsys)
+    (shop.parent / "next").mkdir()
+    (shop.parent / "next" / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
+    assert run("index", "../next", "--no-semantic", "--project", "next", capsys=capsys)[0] == 0
+    assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
+    corpus = str(shop / ".scoped-retrieval" / "corpus")
+    monkeypatch.chdir(shop.parent / "next")
+    assert shown(capsys, "--corpus", corpus)[0] == ["okapi.md"]
+    assert shown(capsys, "--corpus", corpus, "--project", "shop")[0] == ["src/walrus.md", "zebra.md"]
+    monkeypatch.chdir(shop.parent)
+    assert "Expected a project, got none" in run("ask", "okapi", "--corpus", corpus, capsys=capsys)[2]
+
+
 def test_the_setting_leaves_corpora_as_they_are(shop: Path, monkeypatch, capsys: Capture):
     before = shown(capsys)
     monkeypatch.setenv("SCOPED_RETRIEVAL_FRESH", "false")

@@ -23,13 +23,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ...nodes.errors import InputError
+from ..config.grants import load_grants
 from ..config.opening import corpus_of, head_of
 from ..config.settings import Settings
 from ..requests.fields import column_of
 from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
-from ..storage.durable import make_folders, write_atomic
+from ..storage.durable import exists, make_folders, write_atomic
 from ..storage.file_access import held
 from ..storage.places import user_folder
 from .report import IndexReport
@@ -152,25 +153,38 @@ def uncommitted(settings: Settings, shown: str | None) -> list[Path]:
 
 
 def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a request made in a folder has unless it names them: the project and purpose of the settings; as
-    workspace, so that edits show, the work tree with a history that the folder is in, else the only one; and as denied
+    """The fields that a request made in a folder has unless it names them: the project and purpose of the settings, else
+    of the principal's projects the one that follows the folder; as workspace, so that edits show, the work tree with a history that the folder is in, else the only one; and as denied
     sources those read from other work trees of the repository that the folder is in. None are denied if the folder's own
     tree was not read, or if the request names sources.
     """
     scope = request.get("scope")
     named = {column_of(name) for name in request}
     named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
-    read = [(path, request) for _, request, _ in imports(settings) for path in request.paths]
+    asked_in = folder.resolve() if folder and "project" not in named else None
+    project = settings["project"] or (asked_in and _project_around(settings, asked_in))
+    kept = [request for of, request, _ in imports(settings) if project in (None, of)]
+    read = [(path, request) for request in kept for path in request.paths]
     trees = [path for path, request in read if request.history]
     around = [path for path in trees if folder and folder.resolve().is_relative_to(path)]
     tree = max(around, default=trees[0] if len(trees) == 1 else None)
     found = {
-        "project": settings["project"],
+        "project": project,
         "purpose": settings["purpose"],
         "workspace_root": tree and str(tree),
         "denied_sources": _other_trees(read, folder) if folder and "allowed_sources" not in named else None,
     }
     return {name: value for name, value in found.items() if value and name not in named}
+
+
+def _project_around(settings: Settings, folder: Path) -> str | None:
+    """Of the projects that are granted to the principal, the one that follows the folder or the nearest around it."""
+    file = settings.grants_path
+    mine = load_grants(file).projects(settings.principal) if exists(file) else ()
+    around = [(path, of) for of, request, _ in imports(settings) for path in request.paths if of in mine]
+    around = [(path, of) for path, of in around if folder.is_relative_to(path)]
+    nearest = {of for path, of in around if path == max(around)[0]}
+    return nearest.pop() if len(nearest) == 1 else None
 
 
 def _other_trees(read: Sequence[tuple[Path, IndexRequest]], folder: Path) -> list[str]:
