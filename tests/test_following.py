@@ -91,6 +91,17 @@ def test_of_several_projects_a_question_is_asked_in_the_one_that_follows_the_fol
     assert "Expected a project, got none" in run("ask", "okapi", "--corpus", corpus, capsys=capsys)[2]
 
 
+def test_a_question_needs_no_quotes_and_one_of_stop_words_matches_nothing_strongly(shop: Path, capsys: Capture):
+    (shop / "src" / "night.py").write_text("def zebra(night):\n    # the zebra sleeps in the night\n    return night\n")
+    found = {}
+    for words in (["the"], ["how", "the", "zebra", "sleeps"], ["how the zebra sleeps"]):
+        code, out, err = run("ask", *words, "--json", capsys=capsys)
+        answer = json.loads(out)
+        assert code == 0 and answer["citations"], err
+        found[" ".join(words)] = "no_strong_match" in {each["condition"] for each in answer["conditions"]}
+    assert found == {"the": True, "how the zebra sleeps": False}
+
+
 def test_the_setting_leaves_corpora_as_they_are(shop: Path, monkeypatch, capsys: Capture):
     before = shown(capsys)
     monkeypatch.setenv("SCOPED_RETRIEVAL_FRESH", "false")

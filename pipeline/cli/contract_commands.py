@@ -30,7 +30,9 @@ contract = typer.Typer(cls=_Contracts, help="Show what a request could see: `con
 
 Subject = Annotated[
     str | None,
-    typer.Argument(metavar="[REQUEST]", help="A file of request fields (JSON or YAML), or a snapshot id."),
+    typer.Argument(
+        metavar="[REQUEST]", help="A file of request fields (JSON or YAML), or a snapshot (@: your last answer)."
+    ),
 ]
 
 
@@ -104,6 +106,7 @@ def why(
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
     from ..contracts.why import audit_trail, is_audit_entry, why_not
+    from ..indexing.following import imports
 
     settings = settings_of("corpus", "runs")
     if evidence is None and name == "@":
@@ -117,6 +120,10 @@ def why(
         if kind == "input":
             found, text = why_of_input(settings, name, evidence, log)
         else:
+            if evidence.startswith(("./", "/")):
+                path = Path(evidence)
+                folders = [folder for _, request, _ in imports(settings) for folder in request.paths]
+                evidence = str(next((path.relative_to(each) for each in folders if path.is_relative_to(each)), path))
             found = why_not(settings, name, evidence)
             text = _explanations(found)
     emit(found, text=text)
@@ -190,11 +197,13 @@ def resolver_here(settings: Any) -> Any:
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     """The request fields of a file or snapshot, if any, with those of --set replacing them."""
     from ..contracts.scope import fields_of_snapshot
+    from ..reading.across_runs import snapshot_named
     from ..requests.narrowing import Fields
     from ..requests.presets import fields_in, fields_named
     from ..runs.ids import is_snapshot
     from ..storage.places import at_home
 
+    subject = subject and snapshot_named(settings, subject)
     if subject is None:
         found = Fields()
     elif is_snapshot(subject):

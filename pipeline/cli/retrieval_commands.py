@@ -105,7 +105,9 @@ def _unfinished(settings: Any) -> set[str]:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="The question or task; optional if an anchor is given.")] = "",
+    question: Annotated[
+        Texts, typer.Argument(help="The question or task, with or without quotes; optional if an anchor is given.")
+    ] = None,
     purpose: Annotated[str | None, typer.Option(help="fix-test, explain-code, review-risk or answer-question.")] = None,
     as_of: Annotated[
         str | None,
@@ -147,7 +149,7 @@ def ask(
     if workspace is not None and not workspace.is_dir():
         raise InputError.expected("the folder of a work tree", str(workspace), "--workspace")
     typed = {
-        "question": question or None,
+        "question": " ".join(question or ()) or None,
         "project": settings["project"] if _given(settings, "project") else None,
         "purpose": purpose,
         "workspace_root": str(workspace.resolve()) if workspace else None,

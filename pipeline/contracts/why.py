@@ -45,8 +45,8 @@ from ..views.xray import masked_places
 from .explain import refusal_of
 
 _LINE = re.compile(r"(?P<path>.+)[:#]L?(?P<line>\d+)(?:-L?\d+)?(?: .*)?")
-ROWS_ANSWERED = 20
-"""The most rows of a path that are reported without a decision on them."""
+ROWS_EXPLAINED = 20
+"""The most rows of a path for which it is looked for what would open the gates that stop them."""
 _ADVICE = {
     "low_score": "a higher max_items or other weights: it ranked below what was chosen",
     "unverified_cap": "a higher max_unverified_items, or its verification",
@@ -134,16 +134,17 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     case = _Case(run, seen.tables, frame, known, scores)
     if not audits:
         meant = case.granted(meant, *contracts_now(seen.tables, now)) if contracts.num_rows else []
-    others = [row for row in meant if ids[row] not in known]
-    others = others if audits else case.passed(others)
-    rows = [*(row for row in meant if ids[row] in known), *others[:ROWS_ANSWERED]]
+    verdicts = case.verdicts([row for row in meant if ids[row] not in known])
+    rows = [row for row in meant if audits or ids[row] in known or verdicts[row]["admitted"]]
+    stopped = [row for row, verdict in verdicts.items() if not verdict["admitted"]]
+    listed = {row: verdicts[row] for row in stopped[ROWS_EXPLAINED:]}
     if not rows:
         raise _nothing(evidence)
     visible = {id_: item for item in seen.tables["trimmed"].to_pylist() for id_ in item["merged_rows"]}
     answers = []
     for row in rows:
         lines = _lines(frame, row, seen.request["as_of"])
-        answer = case.answer(row) | ({"lines": "{}-{}".format(*lines)} if lines else {})
+        answer = case.answer(row, listed.get(row)) | ({"lines": "{}-{}".format(*lines)} if lines else {})
         if line is not None and lines and answer["outcome"] == "selected" and ids[row] in visible:
             text = frame.evidence["text"][row].as_py().splitlines()[line - lines[0] : line - lines[0] + 1]
             answer |= _cut(visible[ids[row]], "".join(text).strip(), line)
@@ -169,12 +170,17 @@ def _lines(frame: Any, row: int, as_of: datetime) -> tuple[int, int] | None:
 
 
 def _scores(ranked: Sequence[dict[str, Any]], decisions: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """How close each ranked row that is not shown came, in words."""
+    """How close each ranked row that is not shown came, in words: its score beside the lowest one of a row that is."""
     shown = {row["evidence_id"] for row in decisions if row["outcome"] == "selected"}
     last = min((row for row in ranked if row["evidence_id"] in shown), key=lambda row: row["final"], default=None)
-    than = f"; the lowest item shown is number {last['rank']} with {last['final']:.4f}" if last else ""
-    others = (row for row in ranked if row["evidence_id"] not in shown)
-    return {row["evidence_id"]: f"number {row['rank']} with a score of {row['final']:.4f}{than}" for row in others}
+    than = f"; the lowest score of a row shown is number {last['rank']}, {last['final']:.4f}" if last else ""
+    besides = ": further rows of a file count for less, and each kind has a place"
+    return {
+        row["evidence_id"]: f"of all scores its own is number {row['rank']}, {row['final']:.4f}{than}"
+        + (besides if last and row["final"] > last["final"] else "")
+        for row in ranked
+        if row["evidence_id"] not in shown
+    }
 
 
 @dataclass(frozen=True)
@@ -197,15 +203,16 @@ class _Case:
         held = granted(stored, np.zeros(len(rows), int), contracts, bounds)
         return [row for row, admitted in zip(rows, held.tolist(), strict=True) if admitted]
 
-    def passed(self, rows: list[int]) -> list[int]:
-        """Of these rows those that passed every gate."""
-        if not rows:
-            return []
-        verdicts = refusals(self.tables["contracts"], self.tables["contract_bounds"], self.frame, rows, self.plugins)
-        return [row for row, verdict in zip(rows, verdicts, strict=True) if verdict["admitted"]]
+    def verdicts(self, rows: list[int]) -> dict[int, dict[str, Any]]:
+        """What the gates say of these rows; of a request without a contract, that none is admitted."""
+        contracts = self.tables["contracts"]
+        if not rows or not contracts.num_rows:
+            return {row: {"admitted": False} for row in rows}
+        found = refusals(contracts, self.tables["contract_bounds"], self.frame, rows, self.plugins)
+        return dict(zip(rows, found, strict=True))
 
-    def answer(self, row: int) -> dict[str, Any]:
-        """Where one frame row was lost."""
+    def answer(self, row: int, stopped: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Where one frame row was lost; of one that is `stopped`, the gate alone and nothing that would open it."""
         stored = self.frame.evidence.select(["evidence_id", "source_id", "path"]).slice(row, 1).to_pylist()[0]
         decision = self.decided.get(stored["evidence_id"])
         if decision and decision["stage"] != "gate":
@@ -216,6 +223,10 @@ class _Case:
         if contract["denied"]:
             reason = contract["denied_reason"]
             return _answer(stored, "resolve", reason, refusal_of(reason), "contract")
+        if stopped:
+            name, code = stopped["decided_by"], stopped["reason_code"]
+            gate = next(gate for gate in self.plugins.order.gates if gate.name == name)
+            return _answer(stored, "gate", code, f"required: {gate.doc}", name)
         found = remedies(contract, self.tables["contract_bounds"].to_pylist(), self.frame, row, self.plugins)
         if not found:
             return not_recalled(self.tables, self.frame, row)

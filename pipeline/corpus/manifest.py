@@ -129,7 +129,7 @@ class Manifest:
         """
         line = chain.last()
         if line is None:
-            hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
+            hint = "the first `ask` in a folder makes the corpus of that folder; `index PATH` makes any."
             raise StoreError(f"Expected a corpus, got none - at {path}", hint=hint)
         if generation is not None:
             line = next((each for each in stored(path, chain) if each.body["generation"] == generation), None)

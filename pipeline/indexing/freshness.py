@@ -28,10 +28,13 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
     if not settings["fresh"] or file_of(settings) is None:
         return settings
     if make and makes_corpus(settings):
+        from ..encoders.encoder import encoder_available
+
         folder = settings["corpus"].parent.parent
         settings = of_folder(settings, folder)
         request = IndexRequest(paths=(folder,), semantic=False)
-        say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
+        vectors = "; `index` also makes vectors" if encoder_available()[0] else ""
+        say(f"reading {folder} as project {settings['project']}{vectors}")
         report = index_followed(settings, request, progress=progress)
         rows = sum(report.rows.values())
         say(f"read {counted(rows, 'row')} in {report.seconds:.1f} s" if rows else report.text().rstrip())

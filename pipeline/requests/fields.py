@@ -147,7 +147,7 @@ def unknown_field(path: str, at: str) -> InputError:
     if leaf in ("permission_context", "permissions", "groups", "asked_by"):
         return InputError(f"Expected no {leaf}: rights come from the credential", at=at)
     near = difflib.get_close_matches(leaf, (*FIELDS, *ALIASES), n=1)
-    return InputError.expected("a field of a request", path, at, hint=f"did you mean {near[0]}?" if near else "")
+    return InputError.one_of(FIELDS, path, at, hint=f"did you mean {near[0]}?" if near else "")
 
 
 SCHEMA_VERSION = 1
