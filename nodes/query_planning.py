@@ -10,6 +10,7 @@ all empty plans nothing, unless the request requires the evidence it serves.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -43,6 +44,7 @@ _WEIGHTS = {
     "stack_trace": 1.0,
     "current_files": 1.0,
     "anchor_symbols": 1.0,
+    "variables": 1.0,
     "question": 0.5,
     "state": 0.5,
     "context_summary": 0.25,
@@ -50,7 +52,7 @@ _WEIGHTS = {
 }
 """Weight of an anchor by its origin, most trusted first: 1 where it was declared, less in prose."""
 
-_DECLARED = ("current_files", "anchor_symbols")
+_DECLARED = ("current_files", "anchor_symbols", "variables")
 _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
 _MINIMAL = frozenset({"lexical", "exact", "expansion"})
 _GRAPH = ("symbol", "expansion", "graph")
@@ -80,6 +82,8 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
             paths = normalized_paths(pa.array(files, _TEXT)).to_pylist()
             named += [(request, "path", path, "current_files") for path in paths]
         named += [(request, "identifier", name, "anchor_symbols") for name in row["anchor_symbols"] or ()]
+        variables = json.loads(row["variables"] or "{}").values()
+        named += [(request, "id", value, "variables") for value in variables if isinstance(value, str)]
         for origin, kind in (("failing_test", "test"), ("error_text", "error"), ("error_text", "literal")):
             named.append((request, kind, (row[origin] or "").strip().partition("\n")[0], origin))
         said = row | {"state": spoken_state(state) if state is not None else None}

@@ -83,6 +83,18 @@ def test_execution_takes_in_the_records_that_the_asked_record_depends_on(tmp_pat
     assert {"DEL-2", "DEL-3", "DEL-4"} <= set(facts)
 
 
+def test_the_record_of_the_engagement_that_the_request_names_comes_first(tmp_path: Path) -> None:
+    """S1.41: the request names it as a variable; records of other engagements match the words of the question as well."""
+    root = tmp_path / "portfolio"
+    shutil.copytree(PORTFOLIO, root)
+    with (root / "sot" / "engagements.csv").open("a") as file:
+        file.writelines(f"ENG-00{n},fleet fee,$1{n}000,2025-11-0{n},2025-10-01\n" for n in (3, 4))
+    indexed(tmp_path / "corpus", root)
+    found = asked(tmp_path / "corpus", "What is the engagement fee?", mode="execution", variables=VARIABLES)
+    facts = [row["section"] for row in found.tables["citations"].to_pylist() if row["path"] == "sot/engagements.csv"]
+    assert facts[:1] == ["ENG-001"]
+
+
 def test_review_gives_retrospective_logs_decisions_and_own_actions_of_the_sprint(corpus: Path) -> None:
     found = asked(corpus, SPRINT, mode="review", variables=VARIABLES, **SPRINT_3)
     assert {

@@ -14,8 +14,8 @@ ANCHORS = table(
     kind=string("identifier, path, test, error, id, literal"),
     value=text("the anchor as matched; of a literal its longest part without values"),
     origin=string(
-        "failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state, context_summary or "
-        "session_events"
+        "failing_test, error_text, stack_trace, current_files, anchor_symbols, variables, question, state, "
+        "context_summary or session_events"
     ),
     weight=float64("1 for a declared anchor, less for one found in prose"),
 )
