@@ -114,7 +114,7 @@ def _request(random: Random, number: int, purpose: str, mode: str | None, shape:
               "session_id": ("s-1", None)[number % 2], "workspace_root": (ROOTS[0], None)[number % 2]}  # fmt: skip
     request |= {name: value for name, value in fields.items() if value is not None}
     if number % 6 == 0:
-        request["anchors"] = {"failing_test": PATHS[1], "symbols": ["createUser"]}
+        request["anchors"] = {"failing_test": PATHS[1], "anchor_symbols": ["createUser"]}
     if number % 8 == 0:
         request["denied_paths"] = ["path:logs/"]
     return request

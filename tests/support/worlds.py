@@ -48,7 +48,7 @@ ENCODED = ((True,), (False,), (True, False), (False, True), (True, False), (Fals
 """Publications with an encoder and without: of half of the rows, about, the semantic lane has a vector."""
 
 WINDOWS: tuple[dict[str, str], ...] = (
-    {}, {}, {}, {}, {}, {}, {"window": "30d"},
+    {}, {}, {}, {}, {}, {}, {"window_days": "30d"},
     {"include_after": (NOW - timedelta(days=40)).isoformat()},
     {"exclude_after": (NOW - timedelta(days=10)).isoformat()},
     {"include_after": (NOW - timedelta(days=70)).isoformat(), "exclude_after": (NOW - timedelta(days=5)).isoformat()},
@@ -244,7 +244,7 @@ def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
     if draw(st.booleans()):
         request["denied_sources"] = [draw(_DENIED_SOURCE)]
     if draw(st.booleans()):
-        request["anchors"] = {"failing_test": "tests/auth/session.test.ts", "symbols": ["createUser"]}
+        request |= {"failing_test": "tests/auth/session.test.ts", "anchor_symbols": ["createUser"]}
     if draw(st.booleans()):
         request["budget"] = {
             "max_tokens": draw(st.integers(1, 400)),
