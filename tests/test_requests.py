@@ -54,7 +54,7 @@ def test_the_documents_intent_reads_like_a_flat_row():
         "projectId": "shop",
         "purpose": "fix-test",
         "question": "why?",
-        "anchors": {"failingTest": "tests/a.py::t", "errorText": "E1", "currentFiles": ["a.py"], "symbols": ["f"]},
+        "anchors": {"failingTest": "tests/a.py::t", "errorText": "E1", "currentFiles": ["a.py"], "anchorSymbols": ["f"]},
         "requiredEvidence": ["current-code", "rule"],
         "timeBoundary": {"asOf": "2025-01-02T00:00:00+01:00", "allowStaleMemory": True},
         "evidencePolicy": {"acceptedAuthority": ["workspace"], "maxUnverifiedItems": 0, "requireSnapshot": True},
@@ -90,7 +90,7 @@ def test_a_row_that_names_another_principal_records_who_asks_for_whom():
 
 
 def test_patterns_that_must_all_match_are_a_list_of_their_own():
-    assert the_only(paths=["docs/", ["src/", "**/*.py"]])["allowed_paths"] == ["docs/", "**/*.py\nsrc/"]
+    assert the_only(allowed_paths=["docs/", ["src/", "**/*.py"]])["allowed_paths"] == ["docs/", "**/*.py\nsrc/"]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_failed_row_keeps_what_of_it_can_be_read():
             "Expected at most 1,000,000 characters, got 1,000,001 - at requests[0].question",
         ),
         ({"state": {"log": "x" * 1_000_000}}, "Expected at most 1,000,000 characters, got 1,000,011"),
-        ({"anchors": {"symbols": ["a"] * 1_001}}, "Expected at most 1,000 entries, got 1,001"),
+        ({"anchors": {"anchorSymbols": ["a"] * 1_001}}, "Expected at most 1,000 entries, got 1,001"),
     ],
 )
 def test_a_request_beyond_a_declared_limit_is_refused_by_name(fields: dict[str, Any], message: str):
