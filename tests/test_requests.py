@@ -54,7 +54,12 @@ def test_the_documents_intent_reads_like_a_flat_row():
         "projectId": "shop",
         "purpose": "fix-test",
         "question": "why?",
-        "anchors": {"failingTest": "tests/a.py::t", "errorText": "E1", "currentFiles": ["a.py"], "anchorSymbols": ["f"]},
+        "anchors": {
+            "failingTest": "tests/a.py::t",
+            "errorText": "E1",
+            "currentFiles": ["a.py"],
+            "anchorSymbols": ["f"],
+        },
         "requiredEvidence": ["current-code", "rule"],
         "timeBoundary": {"asOf": "2025-01-02T00:00:00+01:00", "allowStaleMemory": True},
         "evidencePolicy": {"acceptedAuthority": ["workspace"], "maxUnverifiedItems": 0, "requireSnapshot": True},
