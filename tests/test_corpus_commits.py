@@ -53,6 +53,18 @@ def test_a_source_that_is_read_again_replaces_its_commits(corpus: Corpus):
     assert known(Corpus.open(corpus.path, first)) == [(SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]
 
 
+def test_rows_of_a_history_are_on_the_branch_that_its_commits_were_read_from(corpus: Corpus):
+    rows = import_rows({"text": "one"}, {"text": "two", "branch": "own"}, {"text": "three", "source_id": OTHER})
+    corpus.publish(rows, commits={SOURCE: history(1, 2, branch="a")}, project="shop", now=day(4))
+    first = corpus.generation
+    report = corpus.publish(rows, commits={SOURCE: history(1, 2, branch="b")}, project="shop", now=day(5))
+    assert (report.new_rows, report.described_anew) == (0, 0) and corpus.verify() == []
+    for generation, branch in ((first, "a"), (corpus.generation, "b")):
+        evidence = Corpus.open(corpus.path, generation).frame().evidence
+        branches = dict(zip(evidence["text"].to_pylist(), evidence["branch"].to_pylist(), strict=True))
+        assert branches == {"one": branch, "two": "own", "three": None}
+
+
 @pytest.mark.parametrize(
     ("selection", "left"),
     [
@@ -113,7 +125,8 @@ GIT = "git:story"
 def line(**times: datetime) -> pa.Table:
     """A history: commits by id."""
     times = {sha.removeprefix("c"): time for sha, time in times.items()}
-    return pa.table({"version": list(times), "recorded_time": pa.array(times.values(), pa.timestamp("us", "UTC"))})
+    instants = pa.array(times.values(), pa.timestamp("us", "UTC"))
+    return pa.table({"version": list(times), "recorded_time": instants, "branch": pa.nulls(len(times), pa.string())})
 
 
 def committed(**columns: Any) -> Row:

@@ -61,7 +61,6 @@ def test_uncommitted_files_carry_their_work_tree(repo: Path) -> None:
     history = read(repo, read_git_history)
     assert set(history["source_id"].to_pylist()) == set(rows["source_id"].to_pylist()) == {"git:shop"}
     assert set(history["workspace_root"].to_pylist()) == {None}
-    assert set(rows["branch"].to_pylist()) == {"main"}
     assert set(rows["recorded_time"].to_pylist()) == {NOW}
     assert all(moment <= NOW for moment in rows["event_time"].to_pylist())
     by_path = {row["path"]: row for row in rows.to_pylist()}

@@ -17,7 +17,7 @@ from ...nodes.tables import EVIDENCE, SEGMENTS
 from ..encoders.unit_vectors import Encoder
 from ..storage.chain import Chain
 from ..storage.places import Place
-from .commits import COMMITS, FILE
+from .commits import COMMITS, FILE, on_branches
 from .deltas import Deltas
 from .frame import CorpusFrame, stored_evidence, stored_placements
 from .manifest import ANALYZERS, Manifest
@@ -108,9 +108,10 @@ class Generation:
             vectors = VectorIndex(profile, parts, starts[:-1], np.empty((0, dimensions), dtype=np.int16))
         names = ("segment_id", "owner_project", "owner_user")
         of_segments = {name: [getattr(segment, name) for segment in segments] for name in names}
+        evidence = stored_evidence(segments, packs, self.deltas.descriptions).select(EVIDENCE.names())
         return CorpusFrame(
             generation=self.manifest.generation,
-            evidence=stored_evidence(segments, packs, self.deltas.descriptions).select(EVIDENCE.names()),
+            evidence=on_branches(evidence, self.commits),
             placements=stored_placements(segments, packs, self.deltas.changes),
             segments=SEGMENTS.build(
                 {**of_segments, "row_start": starts[:-1], "row_end": starts[1:]}, rows=len(segments)

@@ -21,8 +21,8 @@ from ...nodes.tables import EVIDENCE, PLACEMENTS
 ID_COLUMNS = (
     "owner_project", "owner_user", "source_id", "path", "section", "text_sha256", "occurrence", "branch", "workspace_root",
 )  # fmt: skip
-"""The columns of a row's identity. They include branch and work tree, so that the same text on two branches, or
-committed and in an edited file, is two rows: neither replaces the other."""
+"""The columns of a row's identity. They include branch and work tree, so that the same text in records of two branches, or
+committed and in an edited file, is two rows: neither replaces the other. Rows of a history have no branch, see `commits`."""
 _FROM_ID = {"evidence_id", *ID_COLUMNS, "text"}
 DESCRIBING_COLUMNS = tuple(
     name for name, column in EVIDENCE.columns.items() if column.digest and name not in _FROM_ID | {"length"}

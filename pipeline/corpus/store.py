@@ -171,7 +171,7 @@ class Corpus:
         return frames.get(key, lambda: base.frame(segments))
 
     def commits(self, project: str) -> pa.Table:
-        """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
+        """COMMITS of a project: source, full id, recorded time and branch of every commit of its histories."""
         return self._base.commits.filter(pc.equal(self._base.commits["owner_project"], project))
 
     def publish(  # noqa: PLR0913 - options by keyword
@@ -193,8 +193,8 @@ class Corpus:
         Args:
             rows: IMPORT_ROWS, normalized and redacted, with `redactions`; see `sources/importing.py`.
             complete_sources: source ids that `rows` contains completely: their other rows have ended.
-            commits: source id to `version` and `recorded_time` of every commit of a history of `project`; they replace
-                the stored commits of these sources.
+            commits: source id to `version`, `recorded_time` and `branch` of every commit of a history of `project`; they
+                replace the stored commits of these sources.
             project: the owner of the complete sources, where `rows` may be empty; default: the projects of `rows`.
             user: whose rows of complete sources may end, besides shared rows and those of the users in `rows`; another
                 user's rows of a source with that name stay.

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from ...nodes.schema import TIMESTAMP
 from ..corpus.incoming import PLACEMENT_LIST, placement_lists
 from ..progress import Say, StepReporter, counted, quiet
+from ..redaction.masking import secrets_in
 from .document_reader import DocumentReader, Text
 from .file_kinds import FileKind, file_kind
 from .files import columns_of, limit
@@ -66,8 +67,8 @@ def read_git_history(
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
 
-    `source_id` is `git:<name>` (the folder's name by default), `branch`
-    the branch read, null if none is checked out. Skipped and counted in `report.skipped`, per version: symbolic links,
+    `source_id` is `git:<name>` (the folder's name by default). The branch is a
+    fact of `report.commits`, not of rows. Skipped and counted in `report.skipped`, per version: symbolic links,
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory grows with the list of changes and the text of one path, not with the text of the history.
 
@@ -85,7 +86,10 @@ def read_git_history(
     line = git.commits(head)
     excludes = (selection or Selection()).rules(git.folder).excludes
     say(f"reading {counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
-    constant = {"source_id": source_id, "owner_project": project, "branch": branch}
+    constant = {"source_id": source_id, "owner_project": project}
+    if branch and secrets_in(branch.encode()):
+        report.note("a branch with a secret in its name is read as one without a name")
+        branch = None
     if (files := git.changes(line)) is None:
         files = [Change(line[-1], path, mode, blob) for mode, blob, path in git.tree(head)]
         report.skip("commit whose files are not in the repository", len(line) - 1)
@@ -93,7 +97,7 @@ def read_git_history(
         changes = (change for change in files if not excludes(change.path))
         yield from read_changes(changes, blobs.get, reader, constant, report, say)
     report.complete_sources.add(source_id)
-    report.commits[source_id] = commit_table(line)
+    report.commits[source_id] = commit_table(line, branch)
 
 
 def read_changes(
@@ -161,12 +165,13 @@ def _texts(
     return keys, texts.values()
 
 
-def commit_table(line: Sequence[Commit]) -> pa.Table:
-    """`version` and `recorded_time` of every commit of a line, in order, including those that changed no text."""
+def commit_table(line: Sequence[Commit], branch: str | None = None) -> pa.Table:
+    """`version`, `recorded_time` and `branch` of every commit of a line, in order, including those that changed no text."""
     return pa.table(
         {
             "version": pa.array([commit.sha for commit in line], pa.string()),
             "recorded_time": pa.array([commit.time for commit in line], pa.int64()).cast(TIMESTAMP),
+            "branch": pa.repeat(pa.scalar(branch, pa.string()), len(line)),
         }
     )
 
@@ -268,7 +273,7 @@ def read_uncommitted(
     The bytes on disk are compared, without the filters of git: other line endings are no difference, but a file that a
     filter changes on checkout (Git LFS, `ident`) differs. Files left out of a sparse checkout have no rows.
 
-    `source_id` and `branch` are those of the history of the branch checked out, `workspace_root` the absolute path of the
+    `source_id` is that of the history, `workspace_root` the absolute path of the
     folder that is read, `version` `uncommitted:` and a digest of the masked text. A bare repository has no such rows.
 
     Raises:
@@ -278,11 +283,10 @@ def read_uncommitted(
     git = Git(repo)
     if git.root is None:
         return
-    branch, head = git.branch()
+    _, head = git.branch()
     constant = {
         "source_id": git.source_id(name),
         "owner_project": project,
-        "branch": branch,
         "workspace_root": str(git.folder),
     }
     unshadowed = set[str]()

@@ -39,12 +39,13 @@ def import_rows(*rows: dict[str, Any]) -> pa.Table:
     return IMPORT_ROWS.from_rows([common | row for row in rows]).append_column("redactions", spans)
 
 
-def history(*days: int) -> pa.Table:
+def history(*days: int, branch: str | None = None) -> pa.Table:
     """The commits of a history, one on each of these days; a commit is named for its day."""
     return pa.table(
         {
             "version": [f"{number:x}".rjust(8, "c") + "0" * 32 for number in days],
             "recorded_time": pa.array([day(number) for number in days], pa.timestamp("us", "UTC")),
+            "branch": pa.array([branch] * len(days), pa.string()),
         }
     )
 

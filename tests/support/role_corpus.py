@@ -42,8 +42,7 @@ def make_corpus(folder: Path, *projects: pa.Table, principal: str = "ana") -> Co
     corpus = Corpus.create(folder)
     for project, rows in zip(("shop", "pay"), projects, strict=False):
         normal, _ = normalize(rows, project=project, principal=principal, now=NOON)
-        corpus.publish(
-            normal, commits={"git:shop": rows.select(["version", "recorded_time"])}, project=project, now=NOON
-        )
+        commits = normal.select(["version", "recorded_time", "branch"])
+        corpus.publish(normal, commits={"git:shop": commits}, project=project, now=NOON)
     write_starter_grants(folder / "grants.yaml", principal, "shop")
     return Corpus.open(folder)
