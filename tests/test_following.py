@@ -267,25 +267,19 @@ def test_where_a_history_is_read_an_answer_has_what_is_in_the_files_now(shop: Pa
 
 
 def test_another_branch_adds_no_more_than_its_commits_changed(shop: Path, capsys: Capture):
-    def git(*words: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        return subprocess.run(["git", *who, *words], check=True, capture_output=True, text=True).stdout.strip()
-
     def rows() -> int:
         return json.loads(run("status", "--json", capsys=capsys)[1])["rows"]
 
-    for words in (["init", "-q", "."], ["add", "."], ["commit", "-qm", "one"]):
-        git(*words)
-    first, both = git("branch", "--show-current"), ["src/walrus.md", "zebra.md"]
+    first, both = git(committed(shop), "branch", "--show-current"), ["src/walrus.md", "zebra.md"]
     assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
     before = rows()
-    git("checkout", "-qb", "other")
+    git(shop, "checkout", "-qb", "other")
     assert shown(capsys, "--set", "branch=other")[0] == both and rows() == before
     assert shown(capsys, "--set", f"branch={first}")[0] == []
     (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
-    git("commit", "-qam", "two")
+    git(shop, "commit", "-qam", "two")
     for name, new in (("other", True), (first, False), ("other", True), (first, False)):
-        git("checkout", "-q", name)
+        git(shop, "checkout", "-q", name)
         paths, block = shown(capsys, "--set", f"branch={name}")
         assert paths == both and ("standing up" in block, "How the zebra" in block) == (new, not new)
         assert rows() == before + 1
