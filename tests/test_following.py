@@ -125,6 +125,35 @@ def test_files_that_cannot_be_read_again_leave_the_answer_with_a_warning(shop: P
     assert "warning: the answer may be older than the files of shop" in err
 
 
+def test_status_names_a_followed_repository_that_is_gone(shop: Path, monkeypatch, capsys: Capture):
+    repository = committed(shop.rename(shop.parent / "gone"))
+    shop.mkdir()
+    monkeypatch.chdir(shop)
+    assert run("index", str(repository), "--history", "--no-semantic", capsys=capsys)[0] == 0
+    shutil.rmtree(repository)
+    code, out, err = run("status", "--json", capsys=capsys)
+    assert code == 0, err
+    (known,) = json.loads(out)["followed"]
+    assert (known["current"], known["gone"]) == (False, [str(repository)])
+    assert "gone: " in run("status", capsys=capsys)[1]
+
+
+def test_a_folder_that_may_be_listed_and_not_entered_stops_no_index(shop: Path, monkeypatch, capsys: Capture):
+    lstat = os.lstat
+
+    def denied(path, **given):
+        if os.fsencode(path).endswith(b"src/walrus.md"):
+            raise PermissionError(13, "Permission denied", path)
+        return lstat(path, **given)
+
+    monkeypatch.setattr(os, "lstat", denied)
+    assert run("index", ".", "--no-semantic", capsys=capsys)[0] == 0
+    assert json.loads(run("status", "--json", capsys=capsys)[1])["followed"][0]["current"]
+    assert shown(capsys)[0] == ["zebra.md"]
+    monkeypatch.setattr(os, "lstat", lstat)
+    assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
+
+
 def test_a_server_for_agents_starts_without_a_corpus_and_shows_edits_without_a_restart(shop: Path):
     mcp = pytest.importorskip("mcp", reason="needs the extra serve")
     server = mcp.StdioServerParameters(

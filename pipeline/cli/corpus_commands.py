@@ -137,6 +137,8 @@ def demo(
 def _following(row: dict[str, Any]) -> str:
     """A line about folders that a project follows."""
     state = "as it was read" if row["current"] else "files changed since; the next question or `index` reads them"
+    if row["gone"]:
+        state = f"gone: {', '.join(row['gone'])}; what was read stays until `index` reads a folder of the name"
     return f"{row['project']}: {', '.join(row['paths'])}: {state}"
 
 

@@ -126,19 +126,18 @@ def expect_names(settings: Settings, request: IndexRequest) -> None:
 
 
 def followed(settings: Settings) -> list[dict[str, Any]]:
-    """What the corpus follows: project, folders, and whether they are as they were read.
+    """What the corpus follows: project, folders, those of them that are gone, and whether all are as they were read.
 
     Raises:
         InputError: the files cannot be listed.
     """
-    return [
-        {
-            "project": project,
-            "paths": [str(path) for path in request.paths],
-            "current": seen_in(request).files == seen.files,
-        }
-        for project, request, seen in imports(settings)
-    ]
+    found = list[dict[str, Any]]()
+    for project, request, seen in imports(settings):
+        gone = [str(path) for path in request.paths if not path.exists()]
+        current = not gone and seen_in(request).files == seen.files
+        paths = [str(path) for path in request.paths]
+        found.append({"project": project, "paths": paths, "gone": gone, "current": current})
+    return found
 
 
 def uncommitted(settings: Settings, shown: str | None) -> list[Path]:
@@ -211,7 +210,7 @@ def seen_in(request: IndexRequest) -> Seen:
             digest.update(str(Git(root).branch()).encode())
         for below in request.selection.files(root, SourceReport()) if root.is_dir() else [b""]:
             name = b"%b/%b" % (os.fsencode(root), below) if below else os.fsencode(root)
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # it is gone, or in a folder that may not be entered
                 of = os.lstat(name)
                 settled &= max(of.st_mtime_ns, of.st_ctime_ns) <= now - _RACY
                 digest.update(b"%b %d %d %d\0" % (name, of.st_size, of.st_mtime_ns, of.st_ctime_ns))
