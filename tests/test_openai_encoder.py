@@ -38,6 +38,13 @@ def test_vectors_are_unit_and_equal_texts_are_sent_once(server: ModelServer):
     assert set(server.paths) == {"/v1/embeddings"}
 
 
+def test_great_numbers_have_the_profile_of_the_same_direction(server: ModelServer):
+    server.answers = [answer([1e308, 1e308, -1e308])]
+    great = encoder_at(server).profile
+    server.answers = [answer([1.0, 1.0, -1.0])]
+    assert encoder_at(server).profile == great
+
+
 def test_a_vector_does_not_depend_on_the_texts_that_are_encoded_with_it(server: ModelServer):
     server.looks_around = True
     encoder = encoder_at(server)

@@ -133,7 +133,8 @@ class OpenAIEncoder:
 
 def _sketch(vector: NDArray[np.float64]) -> str:
     """The signs as 64 hexadecimal digits."""
-    return np.packbits(_directions(len(vector)) @ vector > 0).tobytes().hex()
+    greatest = np.abs(vector).max() or 1.0  # sums of great numbers would not fit a float64
+    return np.packbits(_directions(len(vector)) @ (vector / greatest) > 0).tobytes().hex()
 
 
 def _same_sketch(one: str, other: str) -> bool:
