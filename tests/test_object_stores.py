@@ -56,11 +56,11 @@ def stored(place: ObjectPlace) -> Story:
 
 
 def files_of(corpus: Place) -> list[tuple[str, bytes]]:
-    """The files of the packs of a corpus, whose names are random; changes name the pack that they change."""
+    """The files of the packs of a corpus, whose names are random; changes, and so digests of them, name the pack that they change."""
     names = (
         [p.relative_to(corpus).as_posix() for p in corpus.rglob("*")] if isinstance(corpus, Path) else corpus.files()
     )
-    kept = (n for n in names if n.startswith("packs/") and "." in n and not n.endswith("changes.arrow"))
+    kept = (n for n in names if n.startswith("packs/") and "." in n and not n.endswith(("changes.arrow", "pack.json")))
     return sorted((n.split("/")[2], (corpus / n).read_bytes()) for n in kept)
 
 
