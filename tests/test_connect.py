@@ -104,6 +104,22 @@ def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, mon
     assert file.read_bytes() == written
 
 
+def test_below_the_top_of_a_repository_the_file_at_the_top_is_written_and_nothing_of_it_is_left(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    (shop / "src").mkdir()
+    monkeypatch.chdir(shop / "src")
+    subprocess.run(["git", "init", "-q", str(shop)], check=True)
+    assert run("connect", "claude-code", "--corpus", "../kept", capsys=capsys)[0] == 0
+    assert read(shop / ".mcp.json")["mcpServers"]["scoped-retrieval"]["args"][-2:] == ["--corpus", "kept"]
+    assert run("connect", "claude-code", "--hook", capsys=capsys)[0] == 0
+    assert run("connect", "junie", capsys=capsys)[0] == 0 and (shop / ".junie/mcp/mcp.json").is_file()
+    for which in (["claude-code"], ["claude-code", "--hook"], ["junie"]):
+        assert run("connect", *which, "--remove", capsys=capsys)[1].endswith(": removed\n")
+    assert not {".mcp.json", ".claude", ".junie"} & {each.name for each in shop.iterdir()}
+    assert [*(shop / "src").iterdir()] == []
+
+
 def test_a_hook_in_one_group_with_the_users_own_is_replaced_and_removed_alone() -> None:
     file, own = Path("settings.json"), {"type": "command", "command": "echo hi"}
     written = json.loads(with_hook(["prompt-hook"], None, file))

@@ -386,3 +386,18 @@ def test_a_record_is_cited_by_the_lines_that_it_has_in_its_file(shop: Path, caps
     found = json.loads(run("ask", "zebra walrus fee", "--json", "--corpus", "c", capsys=capsys)[1])
     assert sorted((each["line_start"], each["line_end"]) for each in found["citations"]) == [(2, 2), (3, 3)]
     assert "fees.csv:2 " in found["block"] and "fees.csv:3 " in found["block"]
+
+
+def test_where_nothing_can_be_recorded_the_way_to_an_answer_is_named(shop: Path, capsys: Capture):
+    shown(capsys)
+    shutil.rmtree(shop / ".scoped-retrieval" / "runs" / "live")
+    (shop / ".scoped-retrieval" / "runs" / "live").write_text("in the way")
+    code, out, err = run("ask", "zebra", capsys=capsys)
+    assert (code, out, "-c record=false" in err) == (4, "", True)
+    code, out, err = run("ask", "zebra", "-c", "record=false", capsys=capsys)
+    assert (code, "zebra.md" in out, "-c record=false" in err) == (0, True, False)
+
+
+def test_a_byte_order_mark_is_no_text(shop: Path, capsys: Capture):
+    (shop / "okapi.py").write_text("def okapi():\n    return 'sleeps'\n", encoding="utf-8-sig")
+    assert "|def okapi():" in shown(capsys)[1]

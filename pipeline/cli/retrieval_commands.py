@@ -197,6 +197,8 @@ def ask(
 
         for finding in idle_lists(resolver_here(settings), fields_named(fields, "--set")):
             note(f"{finding['message']} ({finding['at']})")
+    if any(each["condition"] == "snapshot_missing" for each in conditions):
+        note("--runs names another folder for snapshots; with -c record=false an answer is not recorded")
     if any(each["condition"] == "nothing_granted" for each in conditions):
         note(READABLE)
     return exit_code_of({found.status: 1})

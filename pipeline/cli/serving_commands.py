@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,13 +82,14 @@ def connect(
     remove: Annotated[bool, typer.Option("--remove", help="Take out what `connect` added.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
 ) -> None:
-    """Configure a coding agent to start the MCP server. Other entries of the project's file are kept.
+    """Configure a coding agent to start the MCP server. Its file is at the top of the repository; other entries are kept.
 
     Options such as --project and --corpus are passed on to the server. Without them, it answers from the folder in which
     the agent starts it, and the file can be committed.
     """
     from ...nodes.errors import InputError
     from ..servers import clients
+    from ..sources.git_commands import work_tree_root
     from ..storage.durable import make_folders, write_atomic
 
     if client not in CLIENTS:
@@ -95,11 +97,13 @@ def connect(
     if hook and client != "claude-code":
         raise InputError.one_of(("claude-code",), client, "CLIENT", hint="other clients have no hook before a prompt")
     declared = CLIENTS[client]
-    path = Path.cwd() / (clients.HOOKS if hook else declared.file)
+    top = work_tree_root(Path.cwd()) or Path.cwd()
+    path = top / (clients.HOOKS if hook else declared.file)
     existing = _existing_text(path)
-    args = None if remove else [*(["prompt-hook"] if hook else ["serve", "--stdio"]), *_options()]
+    args = None if remove else [*(["prompt-hook"] if hook else ["serve", "--stdio"]), *_options(top)]
     text = (clients.with_hook if hook else declared.with_server)(args, existing, path)
     changes = not show and text != (existing or "")
+    done = "nothing to change" if not changes else "written" if text.strip() else "removed"
     if changes:
         linked = path.resolve()  # a symbolic link to a configuration folder stays a link
         if text.strip():
@@ -107,18 +111,27 @@ def connect(
             write_atomic(linked, text.encode(), private=existing is not None)
         else:
             linked.unlink()
+            with suppress(OSError):  # a folder with something else in it stays
+                for folder in path.parents[: len(path.relative_to(top).parents) - 1]:
+                    folder.rmdir()
     warnings = [] if remove else _warnings()
     if given("json"):
         emit({"path": str(path), "written": changes, "text": text, "warnings": warnings})
     else:
-        emit(None, text=text if show else f"{path}: {'written' if changes else 'nothing to change'}\n")
+        emit(None, text=text if show else f"{path}: {done}\n")
     for warning in warnings:
         note(f"warning: {warning}")
 
 
-def _options() -> list[str]:
-    """The options of this command that the server gets as well, as they were given."""
+def _options(top: Path) -> list[str]:
+    """The options of this command that the server, which starts at `top`, gets as well; relative places are from there."""
+    from ..storage.places import is_url
+
     named = {f"--{name}": given(name) for name in ("project", "corpus", "runs", "grants", "profile")}
+    for flag in ("--corpus", "--runs", "--grants"):
+        place = named[flag]
+        if place is not None and not is_url(place) and not Path(place).expanduser().is_absolute():
+            named[flag] = os.path.relpath(place, top)
     pairs = [(flag, str(value)) for flag, value in named.items() if value is not None]
     return [part for pair in (*pairs, *(("-c", each) for each in given("configured") or ())) for part in pair]
 

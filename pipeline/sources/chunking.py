@@ -10,7 +10,7 @@ Secrets are found in the whole document and masked here, before anything is cut 
 or symbol contains a part of one.
 
 Note: `byte_start` and `byte_end` count UTF-8 bytes of the whole document, byte order mark
-and `\\r` included, and `line_end` is inclusive. A line longer than a chunk is split; its pieces share the line number
+and `\\r` included (the mark is in no chunk), and `line_end` is inclusive. A line longer than a chunk is split; its pieces share the line number
 and have no symbols, calls or links.
 """
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -72,7 +73,7 @@ class Document:
 def read_document(path: str, text: str) -> Document:
     """The document's title and chunks; no chunks if every line is blank. Never raises."""
     data = text.encode("utf-8")
-    if not data.strip():
+    if not data.removeprefix(BOM_UTF8).strip():
         return Document(None, (), masked_digest(""))
     kind = file_kind(path)
     if kind.splitter in FORMATS:
@@ -129,11 +130,13 @@ def _chunks(
     names = (outline.symbols, outline.calls, outline.links)
     statements = outline.statements or levels_of_text(lines)
     log = kind.splitter == "log"
+    mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
     chunks = []
     pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk, statements)]
     for chunk, start, end in pieces:
         first, last = lines.line_at(start), lines.line_at(end - 1)
-        text = _text(data, secrets, start, end)
+        shown = max(start, mark)
+        text = _text(data, secrets, shown, end)
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
         symbols, calls, links = ((), (), ()) if inside else (_names(each, first, last + 1) for each in names)
         whole = not (log or inside) and text.removesuffix("\n").count("\n") == last - first
@@ -144,7 +147,7 @@ def _chunks(
                 text,
                 first + 1,
                 last + 1,
-                start,
+                shown,
                 end,
                 symbols,
                 calls,

@@ -93,7 +93,7 @@ def expect_writable(path: Place) -> None:
     """
     if isinstance(path, ObjectPlace):
         return  # reads report errors of the store itself, and no check is cheaper than a put
-    with system_errors(path, "use another folder or fix the permissions; nothing was read."):
+    with system_errors(path, "--corpus names another folder for it, or fix the permissions; nothing was read."):
         folder = next(each for each in (path, *path.parents) if each.exists())
         TemporaryFile(dir=folder).close()
         for lock in folder.glob(".*.lock") if folder == path else ():
