@@ -7,6 +7,7 @@ the admissible rows of a request at that `as_of`; both have the same columns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from os import PathLike
@@ -43,7 +44,9 @@ def reassemble(rows: pa.Table) -> dict[str, bytes]:
 
 
 def readable_files(repo: str | PathLike[str], sha: str) -> dict[str, bytes]:
-    """The readable files of a commit's tree within the declared limits, by path."""
+    """The readable files of a commit's tree within the declared limits, by path; a byte order mark, which no row covers, as
+    NULs.
+    """
     git = Git(repo)
     files = {}
     with Blobs(git) as blobs:
@@ -57,7 +60,7 @@ def readable_files(repo: str | PathLike[str], sha: str) -> dict[str, bytes]:
                 continue
             data = blobs.get(blob, limit(kind))
             if data is not None and readable(kind, data)[0] is not None:
-                files[path] = data
+                files[path] = re.sub(rb"\A\xef\xbb\xbf", bytes(3), data)
     return files
 
 
