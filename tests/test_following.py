@@ -401,3 +401,18 @@ def test_where_nothing_can_be_recorded_the_way_to_an_answer_is_named(shop: Path,
 def test_a_byte_order_mark_is_no_text(shop: Path, capsys: Capture):
     (shop / "okapi.py").write_text("def okapi():\n    return 'sleeps'\n", encoding="utf-8-sig")
     assert "|def okapi():" in shown(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "known"),
+    [
+        ("src/walrus.md", True),
+        ("walrus.md:3", True),
+        ("{shop}/src/walrus.md", True),
+        ("nosuch.go", False),
+        ("rus.md", False),
+    ],
+)
+def test_a_file_that_is_not_in_the_corpus_is_told_of(shop: Path, file: str, known: bool, capsys: Capture):
+    code, _, err = run("ask", "zebra", "--file", file.format(shop=shop), capsys=capsys)
+    assert (code, "request.current_files" in err) == (0, not known), err

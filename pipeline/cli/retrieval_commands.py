@@ -190,7 +190,8 @@ def ask(
     conditions = [each for each in found.conditions if each["message"] != NO_VECTORS]
     for warning in warnings_of(conditions, "lane_off", "budget_unused"):
         note(warning)
-    if any((column_of(name) or name).endswith(("_sources", "_paths")) for name in changes):
+    named = {column_of(name) or name for name in changes} | ({"current_files"} if file else set())
+    if any(name.endswith(("_sources", "_paths", "_files")) for name in named):
         from ..contracts.explain import idle_lists
         from ..requests.presets import fields_named
         from .contract_commands import resolver_here

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from ...nodes.columns.keys import gathered
 from ...nodes.scope.selectors import AND, allows_pathless, glob_mask, selected
+from ...nodes.text.anchor_patterns import normalized_paths
 from ..reading.grants import grants_in_force
 from ..requests.narrowing import PLACES, Fields
 from .scope import ContractResolver, ContractScope
@@ -105,12 +106,20 @@ def lint(resolver: ContractResolver, fields: Fields) -> list[dict[str, str]]:
 
 
 def idle_lists(resolver: ContractResolver, fields: Fields) -> _Findings:
-    """A pattern of the request matches no row that is visible without its list."""
+    """A pattern of the request matches no row that is visible without its list, or a file being worked on is none of the
+    visible ones.
+    """
     for name in _LISTS:
         if patterns := fields.given.get(name):
             others = {other: value for other, value in fields.given.items() if other != name}
             open_ = resolver.scope(replace(fields, given=others))
             yield from _idle(open_, patterns, f"request.{name}", sources=name.endswith("sources"))
+    if files := fields.given.get("current_files"):
+        paths = [f"/{path}" for path in pc.unique(resolver.scope(fields).column("path").drop_null()).to_pylist()]
+        for file, name in zip(files, normalized_paths(pa.array(files, pa.large_string())).to_pylist(), strict=True):
+            below = f"/{name.removeprefix('/')}"  # a path of the machine ends with that of the row
+            if not any(path.endswith(below) or below.endswith(path) for path in paths):
+                yield _unmatched("request.current_files", f"{file} is the path of nothing that could be seen.")
 
 
 def _idle_grants(resolver: ContractResolver, fields: Fields, bounds: Sequence[dict[str, Any]]) -> _Findings:
