@@ -11,6 +11,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources.readers import READERS, tables_of
 from scoped_retrieval.pipeline.sources.records import (
     read_artifacts,
+    read_evidence,
     read_external,
     read_memory,
     read_preferences,
@@ -253,3 +254,31 @@ def test_a_field_that_is_another_readers_is_named_and_not_read(tmp_path, reader,
 def test_nothing_at_the_path_is_an_error(tmp_path, reader) -> None:
     with pytest.raises(InputError, match=r"Expected a file or a folder, got nothing - at .*absent"):
         list(tables_of(reader, tmp_path / "absent", project="shop", now=NOW, report=SourceReport()))
+
+
+@pytest.mark.parametrize("reader", [one for one in READERS if one.name in ("evidence", "sot", "memory")])
+def test_a_file_of_another_ending_is_refused_with_the_endings_that_are_read(tmp_path, reader) -> None:
+    path = lines(tmp_path, "text", name="a.md")
+    with pytest.raises(InputError, match=r"Expected a folder or a file ending in \..*, got 'a\.md' - at .*a\.md"):
+        list(tables_of(reader, path, project="shop", now=NOW, report=SourceReport()))
+
+
+@pytest.mark.parametrize(
+    ("field", "at"),
+    [
+        ({"text": 5}, "text"),
+        ({"source_id": 5}, "source_id"),
+        ({"title": 5}, "title"),
+        ({"tags": "x"}, "tags"),
+        ({"tags": [{"id": "x"}]}, r"tags\[0\]"),
+    ],
+)
+def test_a_prepared_value_of_another_type_is_refused(tmp_path, field: dict, at: str) -> None:
+    with pytest.raises(InputError, match=rf"Expected (text|a list), got .* - at .*file.jsonl:1.{at}$"):
+        read(read_evidence, lines(tmp_path, {"source_id": "s:1", "text": "Ok.", "tags": ["a"]} | field))
+
+
+def test_prepared_text_is_kept_as_it_is(tmp_path) -> None:
+    row = {"source_id": "s:1", "text": " Ok.\n", "tags": ["a"], "title": None}
+    (kept,), _ = read(read_evidence, lines(tmp_path, row))
+    assert {name: kept.get(name) for name in row} == row

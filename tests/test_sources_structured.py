@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.structured import read_logs, read_sot
@@ -81,6 +81,17 @@ def test_a_record_that_does_not_fit_is_named_by_file_row_and_column(tmp_path: Pa
     with pytest.raises(InputError) as raised:
         sot(tmp_path)
     assert str(raised.value).startswith(message.replace("{}", str(tmp_path / "x.csv")))
+
+
+@pytest.mark.parametrize("change", [("key: id", "key: idd"), ("[fee]", "[feee]")], ids=["key", "required"])
+def test_a_schema_that_names_no_column_is_itself_named_also_where_there_are_no_records(
+    tmp_path: Path, change: tuple[str, str]
+) -> None:
+    written(tmp_path, x__csv="id,fee,deadline\n", x__schema__yaml=SCHEMA.replace(*change))
+    with pytest.raises(
+        PolicyError, match=r"Expected one of the columns id, fee, deadline, got (idd|feee) - at .*schema"
+    ):
+        sot(tmp_path)
 
 
 def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal_or_who_imports(tmp_path: Path) -> None:

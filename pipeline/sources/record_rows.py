@@ -83,10 +83,12 @@ def files_of(path: str | PathLike[str], suffixes: Sequence[str], report: SourceR
     folder. Symbolic links and hidden files are left out; other files are counted in the report.
 
     Raises:
-        InputError: there is nothing at `path`.
+        InputError: there is nothing at `path`, or a file with another suffix.
     """
     root = Path(path)
     if root.is_file():
+        if suffixes and root.suffix.lower() not in suffixes:
+            raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", root.name, str(root))
         return [(root, root.name)]
     if not root.is_dir():
         raise InputError.expected("a file or a folder", None, str(root))

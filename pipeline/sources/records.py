@@ -402,14 +402,25 @@ def _stored(path: Path, suffix: str) -> pa.Table:
 
 
 def _of_lines(path: Path) -> pa.Table:
-    rows, texts = list[Row](), {name for name, column in IMPORT_ROWS.columns.items() if pa.types.is_string(column.type)}
+    rows = list[Row]()
     for record in read_lines(path):
         record.expect_no_others(IMPORT_ROWS.columns)
         for name in ("source_id", "text"):
             if record.value(name) is None:
                 raise InputError.expected("a value", None, f"{record.at}.{name}")
-        rows.append({PLACE: record.at} | {
-            name: value if name in texts and isinstance(value, str) else of_column(record, name, name)
-            for name, value in record.fields.items()
-        })  # fmt: skip
+        rows.append({PLACE: record.at} | {name: _prepared(record, name) for name in record.fields})
     return record_table(rows)
+
+
+def _prepared(record: Record, name: str) -> Any:
+    """The value of a column; where that holds text or lists of text, nothing is converted."""
+    value, at, type_ = record.value(name), f"{record.at}.{name}", IMPORT_ROWS.columns[name].type
+    if value is None or type_ not in (pa.string(), pa.large_string(), pa.list_(pa.string())):
+        return of_column(record, name, name)
+    listed = pa.types.is_list(type_)
+    if listed and not isinstance(value, list):
+        raise InputError.of_kind("a list", value, at)
+    for position, each in enumerate(value if listed else [value]):
+        if not isinstance(each, str):
+            raise InputError.of_kind("text", each, f"{at}[{position}]" if listed else at)
+    return value

@@ -26,10 +26,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import model_validator
+
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import Vocabulary
 from ..parsing.data_files import bytes_of, csv_rows, text_of
-from ..parsing.documents import Document, Text, document, word
+from ..parsing.documents import Document, Text, document, expected, word
 from ..parsing.quoting import shown_key
 from ..parsing.yaml_files import parse
 from ..progress import counted
@@ -192,15 +194,22 @@ class _Schema(Document):
     columns: dict[str, Annotated[str, word(Vocabulary("type", tuple(_TYPES)))]]
     required: tuple[str, ...] = ()
 
+    @model_validator(mode="after")
+    def _names_columns(self) -> _Schema:
+        for name in (self.key, *self.required):
+            if name not in self.columns:
+                raise expected(f"one of the columns {', '.join(self.columns)}", shown_key(name))
+        return self
+
     def check(self, record: Record) -> None:
         """Raise InputError, naming file, row and column, unless every value matches its type."""
         record.expect_no_others(self.columns)
         for name in (self.key, *self.required):
             record.required(name)
         for name, type_ in self.columns.items():
-            expected, fits = _TYPES[type_]
+            wanted, fits = _TYPES[type_]
             if (value := record.text(name)) and not fits(value):
-                raise InputError(f"Expected {expected}, got other text - at {record.at}.{name}")
+                raise InputError(f"Expected {wanted}, got other text - at {record.at}.{name}")
 
 
 def _schema_beside(file: Path) -> _Schema | None:
