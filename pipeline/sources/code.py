@@ -13,17 +13,15 @@ not parse still gives chunks.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from operator import attrgetter
 
 from tree_sitter import Node
 
 from .grammars import grammar
 from .lines import LINE_CHARACTERS, MAX_BYTES, TINY_BYTES, Chunk, Lines, Outline
-from .statements import ANNOUNCES, begins_line, levels_of_tree
+from .statements import levels_of_tree
 
 _SMALL_CLASS_LINES = 30
 _SMALL_CLASS_BYTES = 1_600
@@ -35,6 +33,7 @@ _TESTERS = frozenset([b"describe", b"it", b"test", b"suite", b"context", b"bench
 _SELF = frozenset([b"self", b"cls", b"this"])
 _INSIDE = re.compile(rb"\s|[.()\[\]{}?&|,=:+*-]|$")
 """Begins a line that does not begin a statement at the margin."""
+_COMMENT = re.compile(rb"\s*(?:#|//|/\*|\*)")
 _OUTER = frozenset(
     ["decorated_definition", "export_statement", "lexical_declaration", "template_declaration", "variable_declaration"]
 )
@@ -70,8 +69,8 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     """The definitions of a file in order, with the names it defines and the names it refers to.
 
     A file is parsed in stretches, so that versions of a file share most of the work. A stretch begins at the margin below a
-    blank line, and is the shortest one that parses without an error and does not end with a comment. If there is none among
-    the first `_TRIES`, the file is parsed as a whole.
+    blank line, and is the shortest one that parses without an error. If there is none among the first `_TRIES`, the file is
+    parsed as a whole.
     """
     outline = Outline([], statements=(statements := list[int]()))
     for row, part in _stretches(lines, splitter) or [(0, _parsed(splitter, lines.data)[0])]:
@@ -98,8 +97,8 @@ def _stretches(lines: Lines, splitter: str) -> list[tuple[int, Outline]] | None:
     for line in range(1, lines.count + 1):
         if line < lines.count and (lines.raw[line - 1].strip() or _INSIDE.match(lines.raw[line])):
             continue
-        outline, complete = _remembered(splitter, lines.text(start, line))
-        if outline is not None and complete:
+        outline, parses = _remembered(splitter, lines.text(start, line))
+        if outline is not None and parses:
             found.append((start, outline))
             start, tries = line, 0
         elif (tries := tries + 1) == _TRIES or lines.size(start, line) > MAX_BYTES:
@@ -113,7 +112,7 @@ def _remembered(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
 
 
 def _parsed(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
-    """The outline of code before short chunks are joined, None if it is none, and whether it may be a stretch."""
+    """The outline of code before short chunks are joined, None if it is none, and whether it parsed without an error."""
     rules, lines = grammar(splitter), Lines(data)
     data = data.removeprefix(b"\xef\xbb\xbf")
     root = rules.tree(data)
@@ -125,7 +124,7 @@ def _parsed(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
             referred += captures["reference"]
         else:
             defined.append(captures)
-    definitions, symbols = _definitions(defined, data, lines)
+    definitions, symbols = _definitions(defined, data)
     names = [captures["name"][0] for captures in defined if "test" not in captures]
     starts, ends = {name.start_byte for name in names}, {name.end_byte for name in names}
     calls = {}
@@ -136,8 +135,7 @@ def _parsed(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
             calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
     outline = Outline(_Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()))
     outline.statements = levels_of_tree(lines, root)
-    announces = bool(root.children) and ANNOUNCES.search(root.children[-1].type)
-    return outline, not root.has_error and not announces
+    return outline, not root.has_error
 
 
 def outline_plain_code(lines: Lines) -> Outline:
@@ -157,11 +155,10 @@ def outline_plain_code(lines: Lines) -> Outline:
 
 
 def _definitions(
-    matches: Sequence[Mapping[str, list[Node]]], data: bytes, lines: Lines
+    matches: Sequence[Mapping[str, list[Node]]], data: bytes
 ) -> tuple[list[_Definition], list[tuple[int, str]]]:
     found: dict[tuple[int, int, int], _Definition] = {}
     constants: list[tuple[int, int, str]] = []
-    children: dict[int, list[Node]] = {}
     for captures in matches:
         name_node = captures["name"][0]
         name = data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace")
@@ -187,7 +184,7 @@ def _definitions(
         outer = node
         while outer.parent is not None and outer.parent.type in _OUTER and outer.parent.named_children[-1] == outer:
             outer = outer.parent
-        start, end = _first_row(outer, lines, children), outer.end_point.row + (outer.end_point.column > 0)
+        start, end = outer.start_point.row, outer.end_point.row + (outer.end_point.column > 0)
         found[*span, name_node.start_byte] = _Definition(
             kind, name[:_NAME_CHARACTERS], start, max(end, start + 1), name_node.start_point.row, span, owner
         )
@@ -214,29 +211,6 @@ def _definitions(
             continue  # `const f = () => {}` is a function that already has the name
         symbols.extend((line, each) for each in dict.fromkeys((f"{owner.qualified}.{name}" if owner else name, name)))
     return top, symbols
-
-
-def _first_row(node: Node, lines: Lines, children: dict[int, list[Node]]) -> int:
-    """The first row of a definition: that of the comments, decorators and attributes above it, one blank line between them
-    at most. `children` keeps those of each parent: a node that is asked for its neighbor walks all of them.
-    """
-    row = node.start_point.row
-    while (parent := node.parent) is not None:
-        if parent.parent is not None and parent.start_point.row == row:
-            node = parent
-            continue
-        if parent.id not in children:
-            children[parent.id] = parent.children
-        siblings = children[parent.id]
-        for at in range(bisect_left(siblings, node.start_byte, key=attrgetter("start_byte")) - 1, -1, -1):
-            above = siblings[at]
-            end = above.end_point.row + (above.end_point.column > 0)
-            if row - end > 1 or not (ANNOUNCES.search(above.type) and begins_line(lines, above)):
-                return row
-            node, row = above, above.start_point.row
-        if parent.parent is None or parent.start_point.row < row:
-            return row
-    return row
 
 
 def _without_arguments(name: str) -> str:
@@ -281,15 +255,15 @@ class _Layout:
                 if definition.end > at and self.chunks:
                     self.chunks[-1].end = at = min(definition.end, end)
                 continue
-            if definition.start > at:
-                self._add(at, definition.start, around, around, loose=True)
-            self._place(definition, min(definition.end, end), around, depth)
+            first = self._with_comments(definition.start, at)
+            if first > at:
+                self._add(at, first, around, around, loose=True)
+            self._place(definition, first, min(definition.end, end), around, depth)
             at = min(definition.end, end)
         if at < end:
             self._add(at, end, around, around, loose=True)
 
-    def _place(self, definition: _Definition, end: int, around: str | None, depth: int) -> None:
-        start = definition.start
+    def _place(self, definition: _Definition, start: int, end: int, around: str | None, depth: int) -> None:
         small = (
             self.lines.fits(start, end, _SMALL_CLASS_LINES, _SMALL_CLASS_BYTES)
             if definition.kind == "class"
@@ -309,6 +283,11 @@ class _Layout:
     def _add(self, start: int, end: int, section: str | None, parent: str | None, loose: bool = False) -> None:
         if start < end:
             self.chunks.append(Chunk(start, end, section, parent=parent, loose=loose))
+
+    def _with_comments(self, start: int, floor: int) -> int:
+        while start > floor and _COMMENT.match(self.lines.raw[start - 1]):
+            start -= 1
+        return start
 
     def _tiny(self, chunk: Chunk) -> bool:
         return self.lines.size(chunk.start, chunk.end) < TINY_BYTES

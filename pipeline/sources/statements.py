@@ -27,7 +27,7 @@ _TABLE, _FEW = _BLOCK | {",", "(", ")", "[", "]"}, 8
 """More parts than these, each on a line, are cut like statements: the entries of a table, not those of a call."""
 _CALL = re.compile("argument|parameter")
 _TEXT = re.compile(r"comment|string|heredoc|text")
-ANNOUNCES = re.compile(r"comment|attribute|decorator|annotation|modifier")
+_ANNOUNCES = re.compile(r"comment|attribute|decorator|annotation|modifier")
 """Nodes that belong to the statement after them."""
 _IMPORT = re.compile(r"import|package_|use_declaration|using_directive|include")
 _REQUIRE = re.compile(rb"(?:(?:\w+\s+)?(?:[\w$.]+|\{[^{}]*\})\s*=\s*)?require(?:_\w+)?[\s(]+['\"]")
@@ -67,7 +67,7 @@ def levels_of_tree(lines: Lines, root: Node) -> list[int]:
                     levels[row] = levels[row] or level
             continue
         children = node.children
-        statements = [child for child in children if child.is_named and begins_line(lines, child)]
+        statements = [child for child in children if child.is_named and _begins(lines, child)]
         among = _TABLE if len(statements) > _FEW and not _CALL.search(node.type) else _BLOCK
         block = node is root or (
             len(statements) > 1
@@ -76,14 +76,14 @@ def levels_of_tree(lines: Lines, root: Node) -> list[int]:
         if block:
             _mark(lines, levels, statements, level)
         ends = children[-1] if children else node
-        if not ends.is_named and ends.type not in ")]" and ends.start_point.row > first and begins_line(lines, ends):
+        if not ends.is_named and ends.type not in ")]" and ends.start_point.row > first and _begins(lines, ends):
             levels[ends.start_point.row] = levels[ends.start_point.row] or -level
         inner = min(level + block, _DEEPEST)
         open_.extend((child, inner) for child in children if child.end_point.row > child.start_point.row)
     return levels
 
 
-def begins_line(lines: Lines, node: Node) -> bool:
+def _begins(lines: Lines, node: Node) -> bool:
     """Whether nothing but white space precedes the node on its line."""
     row, column = node.start_point
     return row < lines.count and not lines.raw[row][:column].strip(b" \t\xef\xbb\xbf")
@@ -105,4 +105,4 @@ def _mark(lines: Lines, levels: list[int], statements: list[Node], level: int) -
             levels[row : end + 1] = [DULL] * (end + 1 - row)
         elif row != above and not _GOES_ON.match(lines.raw[row]):
             levels[row] = levels[row] or level
-        above = end + 1 if ANNOUNCES.search(node.type) else -1
+        above = end + 1 if _ANNOUNCES.search(node.type) else -1
