@@ -358,17 +358,25 @@ def test_a_run_says_that_it_reads_no_files_that_changed(shop: Path, capsys: Capt
     assert code == 0 and "shop: files changed since they were read" in notes
 
 
-def test_an_adopted_copy_says_that_it_follows_no_folder_until_one_is_read(shop: Path, monkeypatch, capsys: Capture):
-    shown(capsys)
+@pytest.mark.parametrize("history", [[], ["--history"]], ids=["files", "history"])
+def test_an_adopted_copy_says_that_it_follows_no_folder_until_one_is_read(
+    shop: Path, monkeypatch, capsys: Capture, history: list[str]
+):
+    git(committed(shop), "status")
+    assert run("index", ".", *history, "--no-semantic", capsys=capsys)[0] == 0
     shutil.copytree(shop, copy := shop.parent / "copy")
     monkeypatch.chdir(copy)
     question = ["ask", "how does the zebra sleep"]
-    _, _, notes = run("--adopt", *question, capsys=capsys)
-    assert "--source NAME" in notes and "follows no folder" in run("status", capsys=capsys)[1]
-    assert run("index", ".", "--source", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    for flags in (["--adopt"], []):
+        assert "follows no folder" in run(*flags, *question, capsys=capsys)[2]
+    facts = json.loads(run("status", "--json", capsys=capsys)[1])
+    for _ in range(2):
+        assert run("index", ".", *history, "--no-semantic", capsys=capsys)[0] == 0
+        found = json.loads(run("status", "--json", capsys=capsys)[1])
+        assert [found[name] for name in ("rows", "sources")] == [facts[name] for name in ("rows", "sources")]
     (copy / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
-    _, block, notes = run("--adopt", *question, capsys=capsys)
-    assert "standing up" in block and "How the zebra" not in block and "--source NAME" not in notes
+    _, block, notes = run(*question, capsys=capsys)
+    assert "standing up" in block and "How the zebra" not in block and "follows no folder" not in notes
 
 
 def test_the_first_question_where_nothing_is_readable_says_what_index_says(shop: Path, capsys: Capture):

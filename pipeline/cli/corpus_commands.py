@@ -11,7 +11,7 @@ import typer
 from ..config.settings import Settings
 from ..sources.readers import READERS
 from ..views.text_table import folded, plain_text
-from .options import FOLLOWS_NOTHING, pairs_of, settings_of
+from .options import pairs_of, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress
 
 Paths = list[Path] | None
@@ -87,7 +87,7 @@ def status() -> None:
     """Show whether files changed since they were read. Lists the projects that you may search; auditors of all projects also
     see generations, rows and sizes.
     """
-    from ..indexing.following import followed
+    from ..indexing.following import FOLLOWS_NOTHING, followed
     from ..reading.grants import corpus_facts
 
     settings = settings_of("corpus")

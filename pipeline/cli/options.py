@@ -13,11 +13,6 @@ from typer.core import TyperCommand
 
 from .output import GIVEN, given, note
 
-FOLLOWS_NOTHING = (
-    "edits are not read: this corpus follows no folder here. `index FOLDER --source NAME` reads one and follows it; NAME "
-    "is what the folder was called when it was first read"
-)
-
 
 class Command(TyperCommand):
     """A command that takes the global options, those of `root`, after its name, too."""
@@ -154,14 +149,6 @@ def named(settings: Any, name: str) -> tuple[str, str]:
     return "snapshot" if is_snapshot(name) else "run" if name.startswith("run-") else "input", name
 
 
-def _follows(settings: Any) -> bool:
-    """Whether the corpus follows a folder, or there is none of it yet."""
-    from ..config.opening import head_of
-    from ..indexing.following import imports
-
-    return bool(imports(settings)) or head_of(settings) is None
-
-
 def settings_of(*stores: str, **flags: Any) -> Any:
     """The settings with the global options and the flags of a command, which reads or writes these stores.
 
@@ -183,8 +170,6 @@ def settings_of(*stores: str, **flags: Any) -> Any:
             raise InputError.described("a folder", "a file", f"{settings.origin(name)}: {settings[name]}", hint=hint)
         if given("adopt"):
             adopt(settings, name)
-            if name == "corpus" and not _follows(settings):
-                note(FOLLOWS_NOTHING)
         else:
             expect_untracked(settings, name)
         expect_known(settings, name)

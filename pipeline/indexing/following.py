@@ -35,6 +35,10 @@ from ..storage.file_access import held
 from ..storage.places import user_folder
 from .report import IndexReport
 
+FOLLOWS_NOTHING = (
+    "edits are not read: this corpus follows no folder here. `index FOLDER` reads the one that it is in again and follows "
+    "it; where it has several, `--source NAME` says which one that was"
+)
 _RACY = 100_000_000
 """Nanoseconds: a moment."""
 
@@ -123,6 +127,28 @@ def expect_names(settings: Settings, request: IndexRequest) -> None:
         if path.is_dir() and not (other := folders.setdefault(name, path)).samefile(path):
             hint = f"name this one with `--source NAME`; `--source {name}` replaces the other"
             raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
+
+
+def with_its_source(settings: Settings, request: IndexRequest) -> IndexRequest:
+    """The request with the source that its folder has in the corpus: the name under which it is followed or, where nothing
+    is followed and the corpus lies in the folder, the only one of the project: the folder was moved or copied.
+    """
+    if request.source is not None or len(request.paths) != 1:
+        return request
+    folder, known = request.paths[0].resolve(), imports(settings)
+    names = {each.source for _, each, _ in known if folder in each.paths}
+    if not known and file_of(settings) is not None and settings["corpus"].resolve().is_relative_to(folder):
+        names = folders_in(settings)
+    return replace(request, source=names.pop()) if len(names) == 1 else request
+
+
+def folders_in(settings: Settings) -> set[str]:
+    """The names of the folders whose text the corpus has, as its sources name them."""
+    if head_of(settings) is None:
+        return set()
+    evidence = corpus_of(settings).frame(settings["project"] and {settings["project"]}).evidence
+    parts = [source.partition(":") for source in evidence["source_id"].unique().to_pylist()]
+    return {name for kind, _, name in parts if kind in ("workspace", "git")}
 
 
 def followed(settings: Settings) -> list[dict[str, Any]]:

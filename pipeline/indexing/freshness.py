@@ -15,7 +15,17 @@ from ...nodes.errors import InputError, StoreError
 from ..config.opening import head_of
 from ..config.settings import Settings
 from ..progress import Say, counted
-from .following import IndexRequest, file_of, imports, of_folder, remember, seen_in
+from .following import (
+    FOLLOWS_NOTHING,
+    IndexRequest,
+    file_of,
+    folders_in,
+    imports,
+    of_folder,
+    remember,
+    seen_in,
+    with_its_source,
+)
 from .report import IndexReport
 
 
@@ -39,7 +49,10 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
         rows = sum(report.rows.values())
         say(f"read {counted(rows, 'row')} in {report.seconds:.1f} s" if rows else report.text().rstrip())
         return settings
-    for project, request, seen in imports(settings):
+    followed = imports(settings)
+    if not followed and settings.origin("corpus") == "default" and folders_in(settings):
+        say(FOLLOWS_NOTHING)
+    for project, request, seen in followed:
         if not all(path.exists() for path in request.paths):
             continue
         own = settings.having("followed", project=project)
@@ -52,9 +65,10 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
 
 
 def index_followed(settings: Settings, request: IndexRequest, *, semantic: bool = True, **how: Any) -> IndexReport:
-    """`index_into` of a request, whose files are followed from now on; without `semantic`, no vectors are made this time."""
+    """`index_into` of a request with the source that its folder had, whose files are followed from now on; without `semantic`, no vectors are made this time."""
     from .importing import index_into  # parsers and readers: a question needs none where nothing changed
 
+    request = with_its_source(settings, request)
     before = seen_in(request)
     report = index_into(settings, replace(request, semantic=request.semantic and semantic), **how)
     remember(settings, request, before, report)
