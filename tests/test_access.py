@@ -100,16 +100,22 @@ def test_damage_is_told_to_whose_it_is_and_not_to_others(runs_of_ana, shop, caps
         assert (code, " that you may read, got none - at " in err) == (3, True)
 
 
+@pytest.mark.parametrize("damaged", ["file", "line", "both"])
 @pytest.mark.parametrize("which", ["interactive", "batch"])
 def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_there(
-    runs_of_ana, shop, capsys, monkeypatch, which
+    runs_of_ana, shop, capsys, monkeypatch, which, damaged
 ):
     snapshot, batch, _ = runs_of_ana
     name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch}[which]
     folder = shop / ".scoped-retrieval" / "runs" / name
     parts = folder / "tables/snapshots"
     file = next(parts.iterdir()) if which == "batch" else file_of(Runs(folder.parent).open(name), 1)
-    file.write_bytes(file.read_bytes()[:9])
+    if damaged != "line":
+        file.write_bytes(file.read_bytes()[:9])
+    if damaged != "file":  # a line of this run, or of another
+        log, hurt = folder.parent / "LOG", name if damaged == "line" else f"run-{FOREIGN}"
+        whole = log.read_text().splitlines(keepends=True)
+        log.write_text("".join(line.replace("kind", "KIND") if hurt in line else line for line in whole))
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     for command in ("lineage ID", "log ID", "run --resume ID"):
         answers = {said(*command.replace("ID", one).split(), capsys=capsys) for one in (name, f"run-{ABSENT}")}

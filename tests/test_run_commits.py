@@ -248,3 +248,16 @@ def test_no_flipped_bit_of_a_session_is_answered(tmp_path: Path) -> None:
             found = None
         assert found is None or (found.block, found.status) == (right.block, right.status), (path.name, at)
         path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("hit", [b'"live"', b'"run_id":"'], ids=["whose run is told", "whose run is not told"])
+def test_a_changed_line_keeps_no_other_run_from_an_erasure(tmp_path: Path, hit: bytes):
+    store = Runs(tmp_path)
+    changed, other = live(store, 1), live(store, 1)
+    log = tmp_path / "LOG"
+    log.write_bytes(log.read_bytes().replace(hit, b"X" * len(hit), 1))
+    done = erase_evidence(store, EVIDENCE, reason="test")
+    assert (done.runs, done.unreadable) == ([other.run_id], [changed.run_id if hit == b'"live"' else "LOG"])
+    (name,) = other.kept
+    assert replay(store, name).status == "erased"
+    assert file_of(changed, 1).exists(), "what a changed line names is unknown"

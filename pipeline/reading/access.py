@@ -41,11 +41,11 @@ def opened(settings: Settings, id_: str, *, auditors: str = "") -> Readable:
 
     store = Runs(settings["runs"], create=False)
     run_id = run_named(id_)
-    lines = store.log.of(run_id)
-    if not lines or (is_unfinished(lines) and lines[0].body.get("started_by") != settings.principal):
-        raise unknown(id_)
     try:
         with as_damage(run_id):
+            lines = store.log.of(run_id)
+            if not lines or (is_unfinished(lines) and lines[0].body.get("started_by") != settings.principal):
+                raise unknown(id_)
             run = Run(store, run_id, lines)
             seen = Readable.of(settings, run, grants_or_none(settings), id_ if is_snapshot(id_) else None)
     except (StoreError, VerificationError) as error:
@@ -65,9 +65,6 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
 
     True if they started it, may read one of its snapshots, or audit every project in the grants. A finished run that is
     damaged or gone is known to those who may learn of damage, an unfinished one only to the user who started it.
-
-    Raises:
-        VerificationError: LOG was changed.
     """
     from ..runs import Run
     from ..runs.log import is_unfinished

@@ -16,6 +16,7 @@ line would come after it, writes under another name: no clock decides whether a 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -28,6 +29,7 @@ from ..storage.places import Place
 from ..storage.signing import UNSIGNED, Signer
 
 LOG = "LOG"
+_OF_RUN = re.compile(rb'"run_id":"(run-[0-9a-v]+)"')
 
 
 class RunLog(Chain):
@@ -47,11 +49,18 @@ class RunLog(Chain):
         return [line for line in self.lines_after(last.number) if line.body.get("run_id") == last.body["run_id"]]
 
     def by_run(self) -> dict[str, list[Line]]:
-        """The lines of every run that was not discarded, by run, oldest first."""
-        found = dict[str, list[Line]]()
-        for line in self.lines():
-            if "run_id" in line.body:
+        """The lines of every run that was not discarded, by run, oldest first; each is verified only against its own hash.
+
+        A run of which a line was changed has none. If the changed line does not say whose it is, that run is `LOG`.
+        """
+        found, changed = dict[str, list[Line]](), set[str]()
+        for line in self.each():
+            if isinstance(line, bytes):
+                named = _OF_RUN.search(line)
+                changed.add(named[1].decode() if named else LOG)
+            elif "run_id" in line.body:
                 found.setdefault(line.body["run_id"], []).append(line)
+        found |= {run_id: [] for run_id in changed}
         return {run_id: found[run_id] for run_id in sorted(found) if not of_kind(found[run_id], "discard")}
 
     def sweeps(self) -> Callable[[], bool]:

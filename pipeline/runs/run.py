@@ -50,19 +50,18 @@ class Run:
 
     Raises:
         StoreError: no line of LOG names it, it is unfinished, or another version wrote it.
-        VerificationError: its lines contradict each other.
+        VerificationError: its lines contradict each other, or one was changed.
     """
 
     def __init__(self, store: RunFolder, run_id: str, lines: list[Line] | None = None) -> None:
         self.store, self.run_id = store, run_id
         self.folder = store.path / run_id
-        self.lines = store.log.of(run_id) if lines is None else lines
+        self.lines = lines or store.log.of(run_id)
         self._beside: dict[str, dict[str, pa.Table]] = {}
         """The tables of the piece that `beside` read last."""
         if not self.lines or is_unfinished(self.lines):
-            raise StoreError(
-                f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
-            )
+            got, hint = ("an unfinished one", "run it again with --resume") if self.lines else ("none", "")
+            raise StoreError(f"Expected a finished run, got {got} - at {run_id}", hint=hint)
         expect_format(self.lines[0].body, LOG)
         self.batch = self.lines[0].body["kind"] == "begin"
         """Whether it answered a table of requests, not one at a time."""

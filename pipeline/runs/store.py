@@ -94,12 +94,16 @@ class Runs(RunFolder):
         return StagedRun(self, line.body["run_id"])
 
     def sweep(self) -> None:
-        """Remove what no line names: files of interactive snapshots, and parts and folders of runs."""
+        """Remove what no line names: files of interactive snapshots, and parts and folders of runs. While a line is changed,
+        what it names is unknown, and all stays.
+        """
         live = [file.name for file in entries(self.path / LIVE)]
         of_runs = [entry for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir()]
         folders = {folder.name: list(files_below(folder)) for folder in of_runs}
         self.log.commit("sweep", {})
         runs, kept = self.log.by_run(), set[str]()
+        if not all(runs.values()):
+            return
         for run_id, lines in runs.items():
             kept.update(live_file(self.path, piece).name for piece in pieces_of(lines).values())
             with suppress(StoreError, VerificationError):  # of another version, or damaged: its files stay

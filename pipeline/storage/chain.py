@@ -79,8 +79,8 @@ class Chain:
         self._guard = threading.Lock()
         self._known = 0
         """The number of the last line seen on an object store, so that lines are listed once."""
-        self._read: tuple[bytes, list[Line]] = b"", []
-        """The last result of `lines`: a chain only grows, so each line is verified once."""
+        self._read: tuple[bytes, list[Line | bytes]] = b"", []
+        """The last result of `each`: a chain only grows, so each line is verified once."""
 
     def lines(self) -> list[Line]:
         """All lines, each verified against its hash and the line before.
@@ -89,17 +89,26 @@ class Chain:
             VerificationError: a line was changed or is missing.
             StoreError: the chain cannot be read now.
         """
+        found = list[Line]()
+        for line in self.each():
+            number, previous = len(found) + 1, found[-1].hash if found else START
+            if isinstance(line, bytes) or (line.number, line.previous) != (number, previous):
+                raise self._changed(number)
+            found.append(line)
+        return found
+
+    def each(self) -> list[Line | bytes]:
+        """All lines, each verified only against its own hash; of one that was changed, its bytes.
+
+        Raises:
+            StoreError: the chain cannot be read now.
+        """
         whole = self.data()
         before, known = self._read
         start = len(before) if whole.startswith(before) else 0
-        found = list(known) if start else []
-        for raw in whole[start:].split(b"\n")[:-1]:
-            line, number, previous = _parsed(raw), len(found) + 1, found[-1].hash if found else START
-            if line is None or (line.number, line.previous) != (number, previous):
-                raise self._changed(number)
-            found.append(line)
+        found = (known if start else []) + [_parsed(raw) or raw for raw in whole[start:].split(b"\n")[:-1]]
         self._read = whole, found
-        return list(found)
+        return found
 
     def data(self) -> bytes:
         """All lines, each with its line break: the file of a local chain. Nothing is verified.
