@@ -48,6 +48,8 @@ def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
     assert (code, [item["path"] for item in asked["citations"]]) == (0, ["docs/roles.md"])
     _, value = found("contract", asked["snapshot_id"], capsys=capsys)
     assert value["who"] == "ana in shop for explain-code"
+    code, _, err = run("contract", "check", "none.yaml", capsys=capsys)
+    assert (code, "such as @, got 'none.yaml' - at REQUEST" in err) == (2, True)
     assert found("contract", "check", "@", capsys=capsys)[1]["contract_id"] == value["contract_id"]
     Path("rows.jsonl").write_text('{"question": "default role", "allowed_paths": ["src/", "docs/"]}\n')
     code, done = found("run", "rows.jsonl", "--preset", "child.json", capsys=capsys)

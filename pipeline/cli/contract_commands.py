@@ -196,6 +196,7 @@ def resolver_here(settings: Any) -> Any:
 
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     """The request fields of a file or snapshot, if any, with those of --set replacing them."""
+    from ...nodes.errors import InputError
     from ..contracts.scope import fields_of_snapshot
     from ..reading.across_runs import snapshot_named
     from ..requests.narrowing import Fields
@@ -208,8 +209,10 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
         found = Fields()
     elif is_snapshot(subject):
         found = fields_of_snapshot(settings, subject)
+    elif not (file := at_home(Path(subject), "REQUEST")).exists():
+        raise InputError.expected("a file of request fields or a snapshot, such as @", subject, "REQUEST")
     else:
-        found = fields_in(at_home(Path(subject), "REQUEST"))
+        found = fields_in(file)
     changed = fields_named(fields_of(given), "--set")
     without = (found.without | changed.without) - changed.given.keys()
     kept = {name: value for name, value in found.given.items() if name not in without}
