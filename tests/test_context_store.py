@@ -114,6 +114,17 @@ def test_a_record_that_was_changed_is_told(tmp_path: Path):
         store.replay("s/2")
 
 
+def test_a_text_that_no_erasure_removes_is_missed(tmp_path: Path):
+    store = ContextStore(tmp_path, principal="ana")
+    file = tmp_path / "contexts" / store.record(made()) / "texts.parquet"
+    table = pq.read_table(file)
+    kept = [number for number, text in enumerate(table["text"].to_pylist()) if "Only modify" not in text]
+    assert len(kept) < table.num_rows
+    pq.write_table(table.take(kept), file)
+    with pytest.raises(VerificationError, match=r"Expected the text of rule:system:0, got none - at .*/texts"):
+        store.replay("s/2")
+
+
 def test_an_input_that_kept_nothing_of_a_snapshot_is_its_child(tmp_path: Path):
     session = Session()
     items = [item("code#1", "src/a.py", "long words " * 400, evidence_id="row-a")]

@@ -188,7 +188,10 @@ class ContextStore:
             raise VerificationError(f"Expected the texts that were recorded, got others - at {manifest['record']}")
         rows = {name: self._rows(manifest, name, input_id, texts) for name in CONTEXT_TABLES}
         found = Projection.of(rows, Artifacts())
-        gone = tuple(row["source_id"] for row in found.decisions if row["place"] >= 0 and row["lines"] is None)
+        without = [row for row in found.decisions if row["place"] >= 0 and row["lines"] is None]
+        if lost := [row["source_id"] for row in without if row["evidence_id"] is None]:  # no erasure removes those
+            raise VerificationError(f"Expected the text of {lost[0]}, got none - at {manifest['record']}/texts")
+        gone = tuple(row["source_id"] for row in without)
         complete = whole and not gone and found.model_input["tool_schemas"] is not None
         system, user = sealed(*shown_texts(found.decisions, found.turn["fences"])) if complete else ("", "")
         projection = replace(found, model_input={**found.model_input, "system_text": system, "user_text": user})
