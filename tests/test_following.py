@@ -424,3 +424,9 @@ def test_a_byte_order_mark_is_no_text(shop: Path, capsys: Capture):
 def test_a_file_that_is_not_in_the_corpus_is_told_of(shop: Path, file: str, known: bool, capsys: Capture):
     code, _, err = run("ask", "zebra", "--file", file.format(shop=shop), capsys=capsys)
     assert (code, "request.current_files" in err) == (0, not known), err
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_vectors_are_spoken_of_where_they_can_be_made(shop: Path, installed: bool, monkeypatch, capsys: Capture):
+    monkeypatch.setattr("scoped_retrieval.pipeline.encoders.encoder.encoder_available", lambda: (installed, ""))
+    assert ("makes vectors" in run("ask", "zebra", capsys=capsys)[2].splitlines()[0]) == installed
