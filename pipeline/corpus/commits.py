@@ -47,9 +47,7 @@ def commits_after(stored: pa.Table, project: str, read: Mapping[str, pa.Table]) 
 
 def on_branches(evidence: pa.Table, commits: pa.Table) -> pa.Table:
     """The evidence in which a row without a branch is on that of its source's line."""
-    named = (
-        commits.filter(commits["branch"].is_valid()).group_by(["owner_project", "source_id", "branch"]).aggregate([])
-    )
+    named = commits.filter(commits["branch"].is_valid())
     if not named.num_rows:
         return evidence
     sources, rows = (pc.binary_join_element_wise(t["owner_project"], t["source_id"], "\0") for t in (named, evidence))
