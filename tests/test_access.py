@@ -45,6 +45,13 @@ def test_a_snapshot_of_another_and_one_of_no_run_read_alike(runs_of_ana, capsys,
     assert err.startswith("error: Expected a snapshot that you may read, got none - at ID\n")
 
 
+@pytest.mark.parametrize("command", ["why ID x.py", "log --of checks ID"])
+def test_a_run_is_no_snapshot(runs_of_ana, capsys, command):
+    code, out, err = said(*command.replace("ID", runs_of_ana[1]).split(), capsys=capsys)
+    assert (code, out) == (3, "")
+    assert err.startswith("error: Expected a snapshot that you may read, got none - at ID\n")
+
+
 @pytest.mark.parametrize("command", ["lineage ID", "log ID", "verify ID"])
 def test_a_run_of_another_and_one_that_is_not_there_read_alike(runs_of_ana, capsys, monkeypatch, command):
     snapshot, batch, begun = runs_of_ana

@@ -35,7 +35,7 @@ from ...nodes.walls.gate import Case, Gate, Opening
 from ...nodes.walls.second_wall import granted
 from ..config.settings import Settings
 from ..plugins import plugins_of
-from ..reading.access import opened, pinned_corpus
+from ..reading.access import opened, opened_snapshot, pinned_corpus
 from ..reading.auditing.export import own_line
 from ..reading.grants import audited
 from ..reading.present_rights import contracts_now, within_rights
@@ -103,7 +103,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         StoreError: the corpus, or the generation that the snapshot pinned, is gone.
         VerificationError: the stored snapshot does not match its hashes.
     """
-    mine = opened(settings, snapshot_id)
+    mine = opened_snapshot(settings, snapshot_id)
     run, audits, now = mine.run, mine.audit, mine.grants
     seen = replay(run, snapshot_id)
     recorded = seen if audits else within_rights(seen, now)

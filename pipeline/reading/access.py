@@ -1,7 +1,7 @@
 """Which runs and snapshots a principal may open; a forbidden id gets the same answer as an unknown one.
 
-Reads: settings, the folder of runs and its LOG. Gives: `opened`, the one way to a run or snapshot by its id; `readable_replay`,
-`replayed`, `known_runs`, `pinned_corpus` and `unknown`, the uniform refusal.
+Reads: settings, the folder of runs and its LOG. Gives: `opened`, the one way to a run or snapshot by its id; `opened_snapshot`,
+`readable_replay`, `replayed`, `known_runs`, `pinned_corpus` and `unknown`, the uniform refusal.
 
 Note: what a user reads of an earlier answer is what the present grants admit; see `present_rights`.
 """
@@ -59,6 +59,15 @@ def opened(settings: Settings, id_: str, *, auditors: str = "") -> Readable:
     return seen
 
 
+def opened_snapshot(settings: Settings, snapshot_id: str) -> Readable:
+    """`opened` for a snapshot; the id of a run names none."""
+    from ..runs.ids import is_snapshot
+
+    if not is_snapshot(snapshot_id):
+        raise unknown(snapshot_id, "snapshot")
+    return opened(settings, snapshot_id)
+
+
 def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
     """A predicate: whether the principal may learn that the run with an id exists. Reads grants and LOG once for all
     calls.
@@ -107,7 +116,7 @@ def readable_replay(settings: Settings, snapshot_id: str) -> tuple[Readable, Rep
     """A snapshot that the principal may read, and its replay with what the present grants admit; see `replayed`."""
     from ..runs import replay
 
-    seen = opened(settings, snapshot_id)
+    seen = opened_snapshot(settings, snapshot_id)
     found = replay(seen.run, snapshot_id)
     return seen, found if seen.audit else within_rights(found, seen.grants)
 

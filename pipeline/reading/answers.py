@@ -30,7 +30,7 @@ from ...nodes.tables import CONTRACTS, STRUCTURED_FACTS
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..runs import Replay, Runs
-from .access import opened, readable_replay
+from .access import opened_snapshot, readable_replay
 from .across_runs import read_each
 from .snapshots import readable
 
@@ -203,7 +203,7 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
     """
     store, damaged = Runs(settings["runs"], create=False), dict[str, str]()
     if snapshot_id is not None:
-        opened(settings, snapshot_id)
+        opened_snapshot(settings, snapshot_id)
         wanted = {snapshot_id}
     else:
         mine = read_each(settings, store, lambda run: readable(settings, run).rows["snapshot_id"].to_pylist(), damaged)
