@@ -42,7 +42,6 @@ from ..storage.places import Place, place_of
 from .artifacts import Artifacts
 from .projection import Projection, Projections, rows_of
 
-FORMAT = 7
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
 
@@ -102,7 +101,6 @@ class ContextStore:
         write_parquet(folder / "texts.parquet", texts, sync=True)
         turns = projections.tables["context_turns"]
         manifest = {
-            "format": FORMAT,
             "record": record,
             "recorded_at": (now or datetime.now(UTC)).isoformat(),
             "principal": self.principal,

@@ -78,7 +78,7 @@ def listed(settings: Settings, resolver: ContractResolver, asked: Mapping[str, A
     snapshots = [row | {"question": ""} for row in mine.listed()]
     return {
         "status": _json(corpus_facts(settings)),
-        "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
+        "snapshots": _json(snapshots),
         "context actions": as_csv(actions_of(settings, run, snapshots)),
         "contract": _json(explain(resolver.scope(Fields(columns_of(asked, "request"))))),
     }
