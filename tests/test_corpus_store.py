@@ -16,6 +16,7 @@ from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.nodes.frames import key_hashes
 from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, next_generation, publishing
 from scoped_retrieval.pipeline.corpus.incoming import incoming
+from scoped_retrieval.pipeline.corpus.manifest import SCHEMA_VERSION
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 from scoped_retrieval.pipeline.storage import chain
 from stored_corpus import repin, written_again
@@ -182,7 +183,11 @@ def test_what_is_no_corpus_is_refused_with_a_reason(tmp_path: Path) -> None:
     [manifest] = (tmp_path / "generations").glob("*.json")
     stored = manifest.read_text()
     for old, new, message in (
-        ('"schema_version": 11', '"schema_version": 12', "Expected schema version 11, got 12 - at "),
+        (
+            f'"schema_version": {SCHEMA_VERSION}',
+            '"schema_version": 1',
+            f"Expected schema version {SCHEMA_VERSION}, got 1 - ",
+        ),
         ("prose/1", "prose/0", "Expected analyzers code/1, prose/1, got code/1, prose/0 - at "),
     ):
         manifest.write_text(stored.replace(old, new))
