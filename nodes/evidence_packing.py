@@ -29,7 +29,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
-from .blocks.line_units import DULL
 from .blocks.passages import asked_by
 from .columns.keys import (
     among,
@@ -37,7 +36,6 @@ from .columns.keys import (
     distinct_rows,
     flags_at,
     flat,
-    flattened,
     gathered,
     gathered_columns,
     integers,
@@ -143,16 +141,15 @@ def packs(
     worth = np.where(brief & (turn > 0), AGAIN * ranked["final"].to_numpy(), ranked["final"].to_numpy())
     # Memories that still hold come before past ones, however well those match.
     past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
-    dull = _dull(packing.kept.nonzero()[0], row, evidence, said)
     turn *= flags_at(contracts["source_diversity"], owner)
     role = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     lead = _leads(packing.kept, conflict, disputed)
     kept = packing.kept.nonzero()[0]
     by = lead[kept]
-    kept = kept[order_by(owner[kept], past[by], dull[by], turn[by], -worth[by], by)]
+    kept = kept[order_by(owner[kept], past[by], turn[by], -worth[by], by)]
     if record[kept].any():
         kept = _named_first(kept, owner, lead, record, row, rows, evidence["text"])
-    kinds = _first_of_kinds(kept[~(history | dull)[kept]], kept, owner, rows["evidence_kind"], ranked, contracts)
+    kinds = _first_of_kinds(kept[~history[kept]], kept, owner, rows["evidence_kind"], ranked, contracts)
     items = _Items(lead.tolist(), tokens.astype(np.int64).tolist(), role.tolist())
     own = (np.split(index, owner[index].searchsorted(np.arange(1, contracts.num_rows))) for index in (kept, kinds))
     position = np.zeros(len(owner), dtype=np.int64)
@@ -385,20 +382,6 @@ def _adding(row: Int, texts: pa.ChunkedArray, said: Said) -> Callable[[int, int]
         return {*said(at, texts[int(row[at])].as_py().encode())}
 
     return lambda at, lead: not words_of(at) <= words_of(lead)
-
-
-def _dull(kept: Int, row: Int, evidence: pa.Table, said: Said) -> Bool:
-    """Whether a row says words of its request in imports and licences alone."""
-    dull = np.zeros(len(row), dtype=bool)
-    of_row, levels = flattened(gathered(evidence["statements"], row[kept]))
-    some = np.unique(of_row[np.asarray(levels) == DULL])
-    edges = of_row.searchsorted([some, some + 1]).T.tolist()
-    texts = gathered(evidence["text"], row[kept[some]]).to_pylist()
-    for at, text, (low, high) in zip(kept[some].tolist(), texts, edges, strict=True):
-        lines = zip(text.encode().split(b"\n"), levels[low:high].to_pylist(), strict=False)
-        other = b"\n".join([line for line, level in lines if level != DULL])
-        dull[at] = not any(True for _ in said(at, other)) and any(True for _ in said(at, text.encode()))
-    return dull
 
 
 def _turns(source: Int, kept: Bool) -> Int:

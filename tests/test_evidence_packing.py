@@ -96,16 +96,6 @@ def test_rows_that_differ_in_document_place_or_trust_stay_apart(other: dict[str,
     assert all(row["position"] for row in packed([first, second | other]).values())
 
 
-def test_a_row_that_says_the_words_only_where_it_imports_comes_last() -> None:
-    rows = [
-        {"text": "import one\nx = 1\n", "path": "a.py", "statements": [127, 1], "semantic_raw": 0.9},
-        {"text": "import one\nx = one\n", "path": "b.py", "statements": [127, 1], "semantic_raw": 0.5},
-        {"text": "x = y\n", "path": "c.py", "statements": [1], "semantic_raw": 0.1},
-    ]
-    result = packed(rows, "one")
-    assert [result[row["text"]]["position"] for row in rows] == [3, 1, 2]
-
-
 def test_what_is_too_far_from_the_best_row_stays_an_item_of_its_own() -> None:
     texts = [f"{number:03}" * 33 + "\n" for number in range(7)]
     result = packed(chunks("a.py", *texts, best=3), " ".join(text[:5] for text in texts), max_chunk_tokens=120)
