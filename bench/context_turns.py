@@ -72,8 +72,8 @@ def of_transcript(path: Path, checks: list[str]) -> tuple[Row, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         opened = SessionLog.open(folder, session_id=session_id)
         opened.append(values)
-        alone = [milliseconds(lambda: made.project(events=opened.read(), turn=turn)) for turn in sampled]  # noqa: B023
-    whole = [milliseconds(lambda: made.project(events=values[: turn["asOfSeq"]])) for turn in sampled[-3:]]  # noqa: B023
+        alone = [milliseconds(lambda: made.project(events=opened.read(), turn=turn)) for turn in sampled]  # noqa: B023 - called at once
+    whole = [milliseconds(lambda: made.project(events=values[: turn["asOfSeq"]])) for turn in sampled[-3:]]  # noqa: B023 - called at once
     return {
         "events": len(rows), "inputs": len(requests), "ledger_rows": inputs.tables["context_decisions"].num_rows,
         "batch_ms_per_turn": round(batch / len(turns), 1), "alone_ms": round(statistics.median(alone), 1),
@@ -182,14 +182,14 @@ def of_generated(turns: int) -> Row:
         appending = 0.0
         for turn, written in logs.items():
             appending = sum(
-                milliseconds(lambda: written.append(events[first : min(first + 64, places[turn])]))  # noqa: B023
+                milliseconds(lambda: written.append(events[first : min(first + 64, places[turn])]))  # noqa: B023 - called at once
                 for first in range(0, places[turn], 64)
             )
         shown = {turn: snapshots(turn) for turn in times}
         for _ in range(ROUNDS):
             for turn, taken in times.items():
                 taken.append(milliseconds(lambda: made.project_turns(
-                    turns=[rows[turn]], events=logs[turn].read(), snapshots=shown[turn], **given  # noqa: B023
+                    turns=[rows[turn]], events=logs[turn].read(), snapshots=shown[turn], **given  # noqa: B023 - called at once
                 )))  # fmt: skip
         size = (Path(folder) / str(last) / "EVENTS").stat().st_size
     medians = {turn: statistics.median(taken) for turn, taken in times.items()}

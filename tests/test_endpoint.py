@@ -28,7 +28,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def asked(server: ModelServer, **how: object) -> dict[str, object]:
-    return Endpoint(server.url, "vectors of tiny", **how).ask(BODY)  # type: ignore[arg-type]
+    return Endpoint(server.url, "vectors of tiny", **how).ask(BODY)  # type: ignore[arg-type]  # options by name
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
