@@ -57,6 +57,11 @@ def test_the_page_is_the_golden_one(name, audit):
     expect_golden(GOLDEN / name, snapshot_page(ROWS, audit=audit))
 
 
+def test_an_erased_text_is_named_where_it_stood():
+    rows = ROWS | {"trimmed": [ROWS["trimmed"][0] | {"visible_text": None}]}
+    assert "The text was erased." in snapshot_page(rows) and "The text was erased." not in snapshot_page(ROWS)
+
+
 def test_a_page_asks_nobody_and_runs_nothing(world):
     for name in (world.ana, world.run):
         text = page_of(settings_of(world.folder), name)

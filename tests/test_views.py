@@ -87,6 +87,13 @@ def test_the_parts_of_a_score_add_up_to_it():
         assert whole == pytest.approx(question + row) and whole == ranked["final"]
 
 
+def test_an_item_has_the_words_that_it_shares_with_the_question_and_its_best_rank_in_each_lane():
+    assert "words: fail; found by lexical (2), symbol (1)\n" in render_text(ROWS)
+    assert "words: fail\n" in render_text(ROWS, audit=False), "ranks are among candidates"
+    other = ROWS | {"requests": [ROWS["requests"][0] | {"question": "What is an auth.log for?"}]}
+    assert "words: auth.log; found" in render_text(other)
+
+
 def test_a_caller_is_told_of_no_access_gate_no_candidate_and_no_condition_for_auditors():
     hidden = ROWS["conditions"][0] | {"condition": "wall_disagreement", "audience": "audit"}
     rows = dict.fromkeys(LISTED, ()) | ROWS | {"conditions": [*ROWS["conditions"], hidden]}

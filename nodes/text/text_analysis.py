@@ -46,7 +46,7 @@ ANALYZERS = {"prose/1": STOPWORDS, "code/1": frozenset[str]()}
 """The words that each analyzer drops."""
 
 _WORD = r"[0-9A-Za-z_\x80-\U0010FFFF]"
-_RUN = re.compile(rf"{_WORD}+(?:[.'\-]{_WORD}+)*")
+RUN = re.compile(rf"{_WORD}+(?:[.'\-]{_WORD}+)*")
 """A run of `runs_of`."""
 _CODE_KINDS = frozenset({"code", "test-log", "tool-output"})
 
@@ -78,7 +78,7 @@ def tokens_of(question: str) -> tuple[str, ...]:
 
 def terms_in(text: str, analyzer: str = "prose/1") -> list[str]:
     """The terms of one text: `terms_by_kind` for few texts."""
-    return [term for run in _RUN.findall(text) for term in terms_of_run(run, analyzer)]
+    return [term for run in RUN.findall(text) for term in terms_of_run(run, analyzer)]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.tables import TABLES
+from ...nodes.text.text_analysis import RUN, terms_in
 from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
 
@@ -151,7 +152,6 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
         _removed(rungs) if audit or any(rung.lost for rung in rungs) else [],
         _not_shown(withheld_of(rows)),
         _conditions(rows),
-        _plan(rows, audit),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -191,14 +191,24 @@ class Item:
     decision: Row
     detail: Row
     trim: Row
+    places: Mapping[str, int]
+    """Its best rank in each lane that found it, by the name of the lane."""
+    question: str
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the question with a term that its text or its place has, as the question writes them."""
+        terms = {*terms_in(f"{self.citation['locator'] or ''} {self.shown.get('visible_text') or ''}")}
+        return [*dict.fromkeys(word for word in RUN.findall(self.question) if not terms.isdisjoint(terms_in(word)))]
 
     @property
     def lines(self) -> list[str]:
         """Why it is there, what it is, and what was cut from it, in words."""
-        citation, item, found, decision = self.citation, self.shown, self.found, self.decision
+        citation, item, found, decision, words = self.citation, self.shown, self.found, self.decision, self.words
         why = [
             self.ranked.get("selected_reason"),
-            f"found by {', '.join(found['lanes'])}" if found.get("lanes") else None,
+            f"words: {', '.join(words)}" if words else None,
+            f"found by {', '.join(f'{lane} ({rank})' for lane, rank in self.places.items())}" if self.places else None,
             f"by way of {found['via']}" if found.get("via") else None,
         ]
         about = [
@@ -224,8 +234,18 @@ def items_of(rows: Rows) -> list[Item]:
     tables = ("ranked", "score_terms", "candidates", "decisions", "item_details", "trims")
     by_id = [{row["evidence_id"]: row for row in rows.get(table, ())} for table in tables]
     shown = {row["label"]: row for row in rows.get("trimmed", ())}
+    places: dict[str, dict[str, int]] = {}
+    for hit in sorted(rows.get("hits", ()), key=lambda hit: (hit["lane"], hit["rank"])):
+        places.setdefault(hit["evidence_id"], {}).setdefault(hit["lane"], hit["rank"])
+    question = one_of(rows, "requests").get("question") or ""
     return [
-        Item(c, shown.get(c["label"], {}), *(table.get(c["evidence_id"], {}) for table in by_id))
+        Item(
+            c,
+            shown.get(c["label"], {}),
+            *(table.get(c["evidence_id"], {}) for table in by_id),
+            places.get(c["evidence_id"], {}),
+            question,
+        )
         for c in rows.get("citations", ())
     ]
 
@@ -290,19 +310,6 @@ def _conditions(rows: Rows) -> list[str]:
         subject = f" [{c['subject']}]" if c["subject"] else ""
         lines.append(f"- {c['condition']}{subject}: {c['action']}: {c['message']}")
     return lines if len(lines) > 1 else []
-
-
-def _plan(rows: Rows, audit: bool) -> list[str]:
-    queries = rows.get("sub_queries", ())
-    if not audit or not queries:
-        return []
-    lines = [f"plan ({text_of(one_of(rows, 'snapshots').get('recalled'))} candidates):"]
-    for q in queries:
-        limits = f"k={q['lane_k']} min-authority={q['min_authority']} oldest={text_of(q['oldest'])}"
-        lines.append(f"- {q['sub_query_id']} {q['intent']} via {', '.join(q['lanes'])} {limits}")
-        if q["kinds"] or q["sources"]:
-            lines.append(f"    only: kinds={', '.join(q['kinds']) or '-'} sources={', '.join(q['sources']) or '-'}")
-    return lines
 
 
 def one_of(rows: Rows, name: str) -> Row:

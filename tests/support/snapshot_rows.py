@@ -37,7 +37,11 @@ ROWS = {
     ],
     "trimmed": [
         {"label": "test-log#1", "evidence_id": "e1", "form": "excerpt", "merged_rows": ["e1", "e3"], "history": False,
-         "conflict_note": True},
+         "conflict_note": True, "visible_text": "FAILED: the role is admin"},
+    ],
+    "hits": [
+        {"evidence_id": "e1", "lane": lane, "rank": rank, "withheld": False, "via": None}
+        for lane, rank in (("symbol", 1), ("lexical", 3), ("lexical", 2))
     ],
     "trims": [
         {"evidence_id": "e1", "bound_by": "max_chunk_tokens",
