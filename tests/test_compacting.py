@@ -47,6 +47,15 @@ def test_a_changed_or_missing_interactive_file_is_not_compacted(tmp_path: Path, 
     assert store.open(run.run_id).files == run.files
 
 
+def test_a_changed_line_of_another_run_hinders_no_compaction(tmp_path: Path):
+    store = Runs(tmp_path)
+    mine, _, _ = (live(store, 1) for _ in range(3))
+    log = tmp_path / "LOG"
+    first, other, *rest = log.read_bytes().split(b"\n")
+    log.write_bytes(b"\n".join([first, other.replace(b'"live"', b'"LIVE"'), *rest]))
+    assert compact(store, mine.run_id).files == {}
+
+
 def test_a_session_goes_on_in_a_run_that_is_compacted(tmp_path: Path):
     store = Runs(tmp_path)
     session = session_of(store)

@@ -69,6 +69,7 @@ CHANGES = {
     "row of another request": lambda c: c["tables"]["answer_record"].append(
         c["tables"]["answer_record"][0] | {"request_id": "other"}
     ),
+    "another table": lambda c: c["tables"].update(more=[]),
     "no table": lambda c: c["tables"].pop("snapshots"),
     "log line": lambda c: c["log"].__setitem__(0, c["log"][0].replace("number", "Number")),
     "log gap": lambda c: c["log"].pop(1),

@@ -43,8 +43,6 @@ def test_a_state_that_nobody_knows_is_noted_with_its_place(tmp_path: Path):
     assert memory.endswith(f"counts as candidate ({tmp_path}/m.jsonl:2)")
     (decision,) = [line for line in lines if line.startswith("note: a decision record whose status ")]
     assert decision.endswith(f"counts as candidate ({tmp_path}/d/a.md.status)")
-    (assumed,) = [line for line in lines if line.startswith("defaults applied")]
-    assert "lifecycle candidate in 2 rows" in assumed
 
 
 def test_a_project_that_others_hold_is_not_granted_by_indexing_into_it(shop, capsys, monkeypatch):
@@ -68,20 +66,6 @@ def test_records_go_to_the_only_project_or_one_of_the_folder_s_name(shop, capsys
     assert json.loads(run(*added, capsys=capsys)[1])["project"] == "shop"
     assert json.loads(run(*added, "--corpus", "new", capsys=capsys)[1])["project"] == shop.name
     assert "at --add" in run("index", "--add", "what=rows.jsonl", capsys=capsys)[2]
-
-
-def test_what_was_assumed_is_said(tmp_path: Path):
-    (tmp_path / "rows.jsonl").write_text(
-        '{"source_id": "a:b", "text": "x", "zone": "public"}\n{"source_id": "memory:b", "text": "y"}'
-    )
-    lines = lines_of(indexed(tmp_path, read=(("evidence", tmp_path / "rows.jsonl"),)))
-    (assumed,) = [line for line in lines if line.startswith("defaults applied")]
-    said, _, values = assumed.partition(": ")
-    assert said == "defaults applied"
-    columns = {part.partition(" ")[0]: part.partition(" ")[2] for part in values.split("; ")}
-    assert columns["zone"] == "internal in 1 row"
-    assert columns["recorded_time"] == "the time of this import in 2 rows"
-    assert columns["authority"].endswith(" in 2 rows")
 
 
 def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):

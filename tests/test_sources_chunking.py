@@ -331,3 +331,10 @@ def test_many_comments_are_parsed_a_few_times(blank: str, monkeypatch: pytest.Mo
     assert "".join(chunk.text for chunk in chunks) == text
     assert chunks[-1].section == "last"
     assert sum(parsed) < 4 * len(text)
+
+
+def test_a_failure_in_a_log_begins_a_chunk_that_links_the_files_it_names() -> None:
+    log = 'run\n\n FAIL  src/a.test.ts > adds\nexpected 1\n\nTraceback:\n  File "shop/cart.py", line 3, in total\nKeyError: no\n'
+    chunks = read_document("run.log", log).chunks
+    assert [(c.line_start, c.links) for c in chunks] == [(1, ()), (3, ()), (6, ("shop/cart.py",))]
+    assert read_document("b.log", "at f (/app/a.js:1:2)\n").chunks[0].links == ("/app/a.js",)

@@ -1,4 +1,4 @@
-"""What `index` did, for programs and for people: rows by source, skipped rows, applied defaults, the new generation."""
+"""What `index` did, for programs and for people: rows by source, skipped rows, the new generation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..storage.places import Place
 
 _UNITS = {"history": "version"}
 SHOWN = 3
-"""The report for people lists this many skipped rows, applied defaults or notes of a kind."""
+"""The report for people lists this many skipped rows or notes of a kind."""
 
 
 @dataclass
 class IndexReport:
-    """The result of an import: rows by kind of source, skipped rows, applied defaults, and the new generation.
+    """The result of an import: rows by kind of source, skipped rows, and the new generation.
 
     `rows` counts rows of evidence, `places` their placements: in a history, one text is in many versions.
     `unread` counts by kind the files, or versions of files in a history, that were read by an earlier import.
@@ -62,8 +62,6 @@ class IndexReport:
         ]
         for reason, count in sorted(sources.skipped.items()):
             lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at[reason])}")
-        if assumed := [_assumed(column, values) for column, values in sorted(sources.defaulted.items())]:
-            lines.append(f"defaults applied: {'; '.join(assumed)}")
         if sources.masked:
             lines.append(f"masked: a secret in {counted(sources.masked, 'row')}")
         if ended := self.published.get("closed_placements"):
@@ -84,13 +82,6 @@ def _found(kind: str, rows: int, places: int) -> str:
     if not rows and kind != "uncommitted":
         return "0 rows, nothing was read"
     return counted(rows, "row") + (f" in {counted(places, 'place')}" if places != rows else "")
-
-
-def _assumed(column: str, values: Counter[str]) -> str:
-    """`zone internal in 2 rows`: the default values of a column, the most frequent first."""
-    became = ", ".join(v if len(values) == 1 else f"{v} ({n})" for v, n in values.most_common(SHOWN))
-    more = ", ..." if len(values) > SHOWN else ""
-    return f"{column} {became}{more} in {counted(values.total(), 'row')}"
 
 
 def _first(named: Sequence[str]) -> str:

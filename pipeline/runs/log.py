@@ -40,13 +40,16 @@ class RunLog(Chain):
 
     def of(self, run_id: str) -> list[Line]:
         """The lines of one run, none if it was discarded; of the chain, only they are verified."""
-        lines = [line for line in self.lines_with(f'"run_id":"{run_id}"') if line.body["run_id"] == run_id]
+        lines = self._about(run_id)
         return [] if of_kind(lines, "discard") else lines
 
     def after(self, lines: Sequence[Line]) -> list[Line]:
         """The lines of a run after these of it; of the chain, only later ones are read."""
-        last = lines[-1]
-        return [line for line in self.lines_after(last.number) if line.body.get("run_id") == last.body["run_id"]]
+        return self._about(lines[-1].body["run_id"], lines[-1].number)
+
+    def _about(self, run_id: str, after: int = 0) -> list[Line]:
+        found = self.lines_with(f'"run_id":"{run_id}"', after)
+        return [line for line in found if line.body.get("run_id") == run_id]
 
     def by_run(self) -> dict[str, list[Line]]:
         """The lines of every run that was not discarded, by run, oldest first; each is verified only against its own hash.
@@ -66,7 +69,7 @@ class RunLog(Chain):
     def sweeps(self) -> Callable[[], bool]:
         """A function that says whether files that no line names were removed since this call."""
         number = last.number if (last := self.last()) else 0
-        return lambda: bool(of_kind(self.lines_after(number), "sweep"))
+        return lambda: bool(of_kind(self.lines_with('"kind":"sweep"', number), "sweep"))
 
     def commit(self, kind: str, body: Mapping[str, Any], allowed: Callable[[], bool] = lambda: True) -> Line | None:
         """Append a line if `allowed`, given all lines before it; None if it is not.

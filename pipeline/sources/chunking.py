@@ -1,4 +1,4 @@
-"""Cuts documents into chunks: Markdown by heading, code by definition, logs by failure, all else by line windows.
+"""Cuts documents into chunks: Markdown by heading, code by definition, all else by line windows.
 
 Gives: `read_document(path, text) -> Document`. Its chunks are in order and
 without a gap: except for front matter and masked secrets, their concatenation is the document, byte for byte (blank
@@ -21,6 +21,7 @@ from bisect import bisect_left
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -28,8 +29,7 @@ from ..redaction.masking import mask, masked_digest, secrets_in
 from ..redaction.rules import Finding
 from .code import outline_code, outline_plain_code
 from .file_kinds import FileKind, file_kind
-from .lines import MAX_BYTES, Chunk, Lines, Outline, cut, tidy
-from .logs import outline_log
+from .lines import LINE_CHARACTERS, MAX_BYTES, Chunk, Lines, Outline, cut, tidy
 from .markdown import outline_markdown, outline_rst
 from .parts import FORMATS, Part
 from .statements import levels_of_text
@@ -115,13 +115,28 @@ def _covered(data: bytes, secrets: Sequence[Finding]) -> bytes:
 
 
 def _outline(lines: Lines, kind: FileKind) -> Outline:
-    if outline := {"markdown": outline_markdown, "rst": outline_rst, "log": outline_log}.get(kind.splitter):
+    if outline := {"markdown": outline_markdown, "rst": outline_rst, "log": _outline_log}.get(kind.splitter):
         return outline(lines)
     if kind.splitter != "lines":
         return outline_code(lines, kind.splitter)
     if kind.content_type == "code":
         return outline_plain_code(lines)
     return Outline([Chunk(0, lines.count)])
+
+
+_PLACE = re.compile(r"[\w@./\\+-]+\.\w{1,5}(?=:\d|\", line \d)")
+"""A file with the number of a line."""
+
+
+_FAILURE = re.compile(r"\b(?:FAIL(?:ED)?|panic\w*|Traceback|\w*(?:Error|Exception))\b")
+
+
+def _outline_log(lines: Lines) -> Outline:
+    """A chunk from each line after a blank one that says what failed, with the files that its lines name."""
+    source = [line[:LINE_CHARACTERS] for line in lines.strings]
+    starts = [n for n in range(1, lines.count) if not source[n - 1].strip() and _FAILURE.search(source[n])]
+    links = [(number, path) for number, line in enumerate(source) for path in _PLACE.findall(line)]
+    return Outline([Chunk(start, end) for start, end in pairwise([0, *starts, lines.count])], links=links)
 
 
 def _chunks(

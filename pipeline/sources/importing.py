@@ -1,7 +1,7 @@
 """Import rows of any reader: checked, completed and with secrets masked.
 
 Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalize`, the same
-rows with every column, and a `SourceReport` of assumed, skipped and masked values.
+rows with every column, and a `SourceReport` of skipped and masked values.
 
 Columns are converted to their declared types without loss, or with an error that names the row. Instants must have a time zone:
 the meaning of a naive one would depend on the machine that reads it. Paths get the one form that rules about paths compare:
@@ -37,7 +37,6 @@ from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS
 from ...nodes.vocabulary import (
-    AUTHORITY,
     EVIDENCE_KINDS,
     LIFECYCLES,
     ORIGIN_CLASSES,
@@ -223,21 +222,12 @@ class _Rows:
                 self.refuse(truth(pc.less(column, least)), f"{least} or more", "less", name)
             self.refuse(truth(pc.less(end, start)), f"{unit}_start or more", "less", f"{unit}_end")
 
-    def fill(self, name: str, values: Any, words: pa.Array | None = None) -> None:
-        """Fill the nulls of a column with a value, or with that of the same row, and count them in the report: `words` are
-        the values' names there.
-        """
+    def fill(self, name: str, values: Any) -> None:
+        """Fill the nulls of a column with a value, or with that of the same row."""
         column = self.columns[name]
-        if not column.null_count:
-            return
-        if not isinstance(values, pa.Array):
-            values = pa.repeat(pa.scalar(values, column.type), len(column))
-            words = values.cast(pa.string())
-        filled = pc.coalesce(column, values.cast(column.type))
-        became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
-        for entry in became.value_counts().to_pylist():
-            self.report.default(name, str(entry["values"]), entry["counts"])
-        self.columns[name] = filled
+        if column.null_count:
+            values = values if isinstance(values, pa.Array) else pa.scalar(values)
+            self.columns[name] = pc.coalesce(column, values.cast(column.type))
 
     def note(self, rows: NDArray[np.bool_], text: str) -> None:
         """Note something about some rows."""
@@ -271,8 +261,7 @@ class _Rows:
         origin = columns["origin_class"]
         self.fill("zone", "internal")
         self.fill("declared_visibility", "model-visible")
-        ranks = _mapped(origin, lambda c: _DEFAULTS[c].authority, pa.int32())
-        self.fill("authority", ranks, pa.array(AUTHORITY.values).take(ranks))
+        self.fill("authority", _mapped(origin, lambda c: _DEFAULTS[c].authority, pa.int32()))
         self.fill("lifecycle", _mapped(origin, lambda c: _DEFAULTS[c].lifecycle))
         self.fill("declared_safety", _mapped(origin, lambda c: _DEFAULTS[c].declared_safety))
         promoted = truth(pc.equal(columns["declared_standing"], "instruction"))
@@ -289,8 +278,7 @@ class _Rows:
         happened, instant = self.columns["event_time"], pa.scalar(now.astimezone(UTC), TIMESTAMP)
         of_event = _mapped(self.columns["origin_class"], lambda c: _DEFAULTS[c].own_time, pa.bool_())
         own = truth(pc.and_kleene(of_event, pc.less_equal(happened, instant)))
-        words = pc.if_else(own, "the time of the event", "the time of this import")
-        self.fill("recorded_time", pc.if_else(own, happened, instant), words)
+        self.fill("recorded_time", pc.if_else(own, happened, instant))
 
     def fill_version(self) -> None:
         """A text without version and place gets its digest as version, so that a citation can be traced to it."""
@@ -301,7 +289,7 @@ class _Rows:
             versions = pc.if_else(
                 lost, pc.binary_join_element_wise("sha256", digest, ":"), pa.scalar(None, pa.string())
             )
-            self.fill("version", versions, pa.repeat("a digest of the text", len(lost)))
+            self.fill("version", versions)
 
     def redact(self, masked: bool) -> pa.Array:
         """Mask secrets in place, and refuse them in keys; returns the byte ranges of the masks in `text`."""

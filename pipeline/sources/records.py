@@ -267,7 +267,6 @@ def _decision(file: Path, place: str, report: SourceReport, header: Header, titl
     status = header.text("status") or ""
     word = re.match(r"[A-Za-z]*", status)[0].lower()  # type: ignore[index]  # it matches every text
     if word not in _STATES:
-        report.default("lifecycle", "candidate")
         report.note(
             f"a decision record whose status is not one of {', '.join(_STATES)} counts as candidate",
             at=header.place("status"),

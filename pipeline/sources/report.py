@@ -1,4 +1,4 @@
-"""The report of a reader: rows returned, files and rows skipped and why, values assumed.
+"""The report of a reader: rows returned, files and rows skipped and why.
 
 Gives: `SourceReport`, which every reader and `normalize` fill and `index` prints. It contains counts and names of files, no
 text of any source.
@@ -33,8 +33,6 @@ class SourceReport:
     """Files and rows by reason."""
     skipped_at: dict[str, list[str]] = field(default_factory=dict)
     """By reason, the first `NAMED` files or rows."""
-    defaulted: dict[str, Counter[str]] = field(default_factory=dict)
-    """By column, the assumed values in words, with the number of rows."""
     notes: dict[str, list[str]] = field(default_factory=dict)
     """By note, the first `NAMED` places."""
     complete_sources: set[str] = field(default_factory=set)
@@ -47,11 +45,6 @@ class SourceReport:
             self.skipped[reason] += count
             _name(self.skipped_at, reason, at)
 
-    def default(self, column: str, to: str, count: int = 1) -> None:
-        """Count `count` rows whose `column` was assumed to be `to`."""
-        if count:
-            self.defaulted.setdefault(column, Counter())[to] += count
-
     def note(self, text: str, *, at: str | None = None) -> None:
         """Add a note about the import as a whole, or about the file and line at `at`, once."""
         _name(self.notes, text, at)
@@ -61,8 +54,6 @@ class SourceReport:
         self.read += other.read
         self.masked += other.masked
         self.skipped.update(other.skipped)
-        for column, values in other.defaulted.items():
-            self.defaulted.setdefault(column, Counter()).update(values)
         for mine, theirs in ((self.skipped_at, other.skipped_at), (self.notes, other.notes)):
             for reason, named in theirs.items():
                 for at in named or [None]:
@@ -78,7 +69,6 @@ class SourceReport:
             "masked": self.masked,
             "skipped": dict(sorted(self.skipped.items())),
             "skipped_at": dict(sorted(self.skipped_at.items())),
-            "defaulted": {column: dict(values.most_common()) for column, values in sorted(self.defaulted.items())},
             "notes": self.notes,
             "complete_sources": sorted(self.complete_sources),
         }

@@ -123,39 +123,29 @@ class Chain:
         except FileNotFoundError:
             return b""
 
-    def lines_with(self, text: str) -> list[Line]:
-        """The lines whose JSON contains a text, verified only against their own hashes: for the long chains of lists.
+    def lines_with(self, text: str, after: int = 0) -> list[Line]:
+        """The lines after a number whose JSON contains a text, verified only against their own hashes: a change of other
+        lines is no matter of the caller, and of a long chain only its end is read.
 
         Raises:
-            VerificationError: one of them was changed.
+            VerificationError: one of them was changed, or the last one of the chain.
             StoreError: the chain cannot be read now.
         """
-        data, sought, found, at = self.data(), text.encode(), list[Line](), 0
-        while (at := data.find(sought, at)) >= 0:
-            end = data.index(b"\n", at)
-            found.append(self._verified(data[data.rfind(b"\n", 0, at) + 1 : end]))
-            at = end
-        return found
+        found = [self._verified(raw) for raw in self._after(after) if text.encode() in raw]
+        return [line for line in found if line.number > after]
 
-    def lines_after(self, number: int) -> list[Line]:
-        """The lines after a number, verified only against their own hashes; no others are read.
-
-        Raises:
-            VerificationError: one of them was changed.
-            StoreError: the chain cannot be read now.
-        """
-        if isinstance(self.place, ObjectPlace):
+    def _after(self, number: int) -> list[bytes]:
+        """The lines after a number, counted from the last one."""
+        if isinstance(self.place, ObjectPlace) and number:
             last = self.last()
-            numbers = range(number + 1, last.number + 1 if last else 1)
-            return [self._verified(raw) for raw in self.place.read_all([_name(each) for each in numbers])]
+            return self.place.read_all([_name(each) for each in range(number + 1, last.number + 1 if last else 1)])
         window = _WINDOW
         while True:
-            data, start = self._end(window)
-            raw, found = _whole_lines(data).split(b"\n")[1 if start else 0 : -1], list[Line]()
-            while raw and (line := self._verified(raw.pop())).number > number:
-                found.append(line)
-            if not start or raw or (found and found[-1].number == number + 1):
-                return found[::-1]
+            data, start = self._end(window) if number else (self.data(), 0)
+            raw = _whole_lines(data).split(b"\n")[1 if start else 0 : -1]
+            count = self._verified(raw[-1]).number - number if raw and number else len(raw)
+            if not start or (raw and count <= len(raw)):
+                return raw[max(0, len(raw) - count) :]
             window *= 4
 
     def _verified(self, raw: bytes) -> Line:

@@ -205,7 +205,9 @@ def check_file(path: Path, signer: Signer, *, anchor: str | None = None) -> Chec
 
 def _problems(content: _Content) -> Iterator[str]:
     """Check that the tables give the digest, the texts their hashes, and the log leads to both."""
-    stored = {table.name: _table(content.tables.get(table.name, []), table) for table in COVERED}
+    if content.tables.keys() != {table.name for table in COVERED}:
+        raise VerificationError("Expected the tables of a snapshot, got others", at="tables")
+    stored = {table.name: _table(content.tables[table.name], table) for table in COVERED}
     snapshots = stored["snapshots"]
     provenance = PROVENANCE.build({"part": list(content.provenance), "value": list(content.provenance.values())})
     if snapshots.num_rows != 1:
