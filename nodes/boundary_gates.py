@@ -45,7 +45,8 @@ from .tables import (
     ScopeGroups,
     Segments,
 )
-from .walls.first_wall import CONTRACT_COLUMNS, SegmentColumns, columns_of_frame, first_stops
+from .walls.first_wall import CONTRACT_COLUMNS, columns_of_frame, first_stops
+from .walls.gate import SegmentColumns
 from .walls.gates import GATES, NUMBER
 from .walls.time_gates import GroupRows, Moment, distinct_clocks, rows_of_groups, time_codes
 

@@ -77,16 +77,19 @@ def test_every_gate_is_explained_with_the_rule_that_decides(resolver):
     assert list(told) == [gate.name for gate in GATES]
     own, shared = "principals.ana.projects[0]", "grants[0]"
     assert told["project"] == (f"{shared}, {own}", "Rows of pay, shop.")
-    assert told["zone"] == (f"{shared}, {own}", "Rows up to zone internal in pay, internal in shop.")
-    assert told["source_allow"] == (shared, "Only sources that match workspace in pay.")
-    assert told["source_deny"] == ("request.denied_sources", "No source that matches external.")
+    assert told["zone"] == (
+        f"{shared}, {own}",
+        "Rows whose zone is at most internal in pay; is at most internal in shop.",
+    )
+    assert told["source_allow"] == (shared, "Rows whose source matches workspace in pay.")
+    assert told["source_deny"] == ("request.denied_sources", "Rows whose source does not match external.")
     assert told["path_allow"] == (
         "request.allowed_paths",
-        "Only paths that match (*.py and src/) or docs/ by the request.",
+        "Rows whose path matches (*.py and src/) or docs/.",
     )
-    assert told["branch"] == ("request.branch", "Rows of branch main, and those without one.")
-    assert told["workspace"][1] == "Commits, and files as they were when they were read."
-    assert told["min_authority"] == ("request.min_authority", "Authority 1 and above.")
+    assert told["branch"] == ("request.branch", "Rows whose branch is none or main.")
+    assert told["workspace"][1] == "Rows whose work tree is none or that of the request, none."
+    assert told["min_authority"] == ("request.min_authority", "Rows whose authority is at least 1.")
     assert told["lifecycle"][0] == "purpose answer-question"
     assert found["refusal"] is None
 

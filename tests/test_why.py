@@ -81,18 +81,18 @@ def why(world: SimpleNamespace, evidence: str, *, who: str = "ana", snapshot: st
 
 
 @pytest.mark.parametrize(("path", "gate", "rule", "remedy"), [
-    ("zone.md", "zone", "principals.bob.projects[0]", "a grant up to zone private, in place of internal"),
+    ("zone.md", "zone", "principals.bob.projects[0]: zone is at most internal", "a grant that admits zone private"),
     ("readers.md", "principals", "the row's list of readers", "that bob or one of their groups is among ops"),
     ("nobody.md", "principals", "the row's list of readers", "only that bob or one of their groups is among nobody"),
-    ("source.md", "source_deny", "request.denied_sources: *:wiki", "no denial of *:wiki, external"),
-    ("keys/path.md", "path_deny", "request.denied_paths: keys/", "no denial of keys/"),
-    ("branch.md", "branch", "request.branch: main", "branch dev"),
-    ("tree.md", "workspace", "request.workspace_root: none", "workspace_root /w"),
-    ("hidden.md", "visibility", "the row", "only a row that is declared model-visible, not runtime-only"),
-    ("state.md", "lifecycle", "principals.bob.projects[0]", "allow_stale_memory, and grants whose states have deprecated"),
-    ("revoked.md", "lifecycle", "the row", "only a row that was not revoked; no contract shows this one"),
-    ("blocked.md", "safety", "the row", "only a row that is declared safe, not blocked"),
-    ("weak.md", "min_authority", "request.min_authority: 1", "min_authority 0 or less"),
+    ("source.md", "source_deny", "request.denied_sources: source does not match *:wiki or external", "a request that admits source external:wiki"),
+    ("keys/path.md", "path_deny", "request.denied_paths: path does not match keys/", "a request that admits path keys/path.md"),
+    ("branch.md", "branch", "request.branch: branch is none or main", "a request that admits branch dev"),
+    ("tree.md", "workspace", "request.workspace_root: work tree is none or that of the request, none", "a request that admits work tree /w"),
+    ("hidden.md", "visibility", "the row", "only a row with another declared visibility; no contract shows this one"),
+    ("state.md", "lifecycle", "purpose explain-code: state is verified", "allow_stale_memory"),
+    ("revoked.md", "lifecycle", "the row", "only a row with another state; no contract shows this one"),
+    ("blocked.md", "safety", "the row", "only a row with another declared safety; no contract shows this one"),
+    ("weak.md", "min_authority", "request.min_authority: authority is at least 1", "a request that admits authority 0"),
     ("future.md", "recorded", "as_of 2026-06-01T12:00:00Z", "an as_of from 2026-06-03T12:00:00Z on"),
     ("gone.md", "superseded", "as_of 2026-06-01T12:00:00Z", "an as_of from 2026-05-23T12:00:00Z until 2026-05-27T12:00:00Z"),
     ("late.md", "valid_from", "as_of 2026-06-01T12:00:00Z", "an as_of from 2026-06-04T12:00:00Z on"),
@@ -139,7 +139,7 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
 
 def test_a_row_of_another_user_needs_a_grant_for_them(world):
     told = why(world, "owner.md", snapshot=world.ana)
-    assert (told["decided_by"], told["would_admit"][0]) == ("owner", "a grant with users: [bob]")
+    assert (told["decided_by"], told["would_admit"][0]) == ("owner", "a grant that admits owner bob")
 
 
 def test_a_row_that_was_dropped_later_names_the_stage_and_the_limit(world):
@@ -290,14 +290,19 @@ def test_a_row_that_mode_or_role_leaves_out_names_them(world):
         found = remedies(contract[0] | change | {"denied_paths": [], "denied_sources": []}, bounds, frame, place[path])
         return [(gate.name, opening.rule) for gate, opening in found]
 
-    assert told("late.md")[0] == ("level", "mode planning: not sprint")
-    assert told("shown.md") == [("path_allow", "mode planning: only late.md or zone.md or keys/")]
-    assert told("keys/path.md") == [("path_deny", "mode planning: **/path.md")]
-    assert told("zone.md") == [("zone", "mode planning: not private, principals.bob.projects[0]")]
-    forbidding = ("role_source", "role architect: workspace")
+    assert told("late.md")[0] == ("level", "mode planning: level is not sprint")
+    assert told("shown.md") == [("path_allow", "mode planning: path matches late.md or zone.md or keys/")]
+    assert told("keys/path.md") == [("path_deny", "mode planning: path does not match **/path.md")]
+    assert told("zone.md") == [
+        ("zone", "principals.bob.projects[0]: zone is at most internal, mode planning: zone is not private")
+    ]
+    forbidding = ("role_source", "role architect: source does not match workspace")
     assert told("shown.md", BY_ROLE) == [forbidding]
-    assert told("old.md", BY_ROLE)[:2] == [forbidding, ("role", "role architect")]
-    assert told("source.md", BY_ROLE)[0] == ("source_allow", "role architect: only workspace")
+    assert told("old.md", BY_ROLE)[:2] == [
+        forbidding,
+        ("role", "role architect: list of excluded roles does not name architect"),
+    ]
+    assert told("source.md", BY_ROLE)[0] == ("source_allow", "role architect: source matches workspace")
 
 
 def test_the_lines_of_a_row_are_those_as_of_the_question(tmp_path):

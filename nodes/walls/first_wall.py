@@ -6,19 +6,15 @@ objects, asked once per distinct word of a column; words are read once per segme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.kept import OfTable, Recent
-from ..columns.keys import flat
-from ..scope.selectors import SourcePairs, matching_paths, selected_pairs, source_pairs
-from .gate import Mask
+from .gate import SegmentColumns
 from .gates import GATES
 
 Codes = NDArray[np.int8]
@@ -29,70 +25,6 @@ CONTRACT_COLUMNS = tuple(dict.fromkeys(column for gate in GATES for column in ga
 """The columns of CONTRACTS that they read: these determine which rows a request may see, apart from time."""
 SCOPES, SCOPE_ROWS = 64, 1 << 22
 """Outcomes of scopes that a frame caches, and their rows in total."""
-
-
-class SegmentColumns:
-    """The gate columns of one segment, read on first use."""
-
-    def __init__(self, evidence: pa.Table) -> None:
-        self.rows = evidence.num_rows
-        self._evidence = evidence
-        self._words: dict[str, tuple[list[Any], NDArray[np.int32]]] = {}
-
-    def column(self, name: str) -> pa.Array:
-        """A column as one array."""
-        return flat(self._evidence[name])
-
-    def words(self, name: str) -> tuple[list[Any], NDArray[np.int32]]:
-        """The distinct values of a column, None at the end, and the position of each row's among them."""
-        if name not in self._words:
-            column = self.column(name)
-            if pa.types.is_list(column.type):
-                known: dict[tuple[Any, ...], int] = {}
-                places = [known.setdefault(tuple(names), len(known)) for names in column.drop_null().to_pylist()]
-                values, codes = [*known], np.full(len(column), len(known), dtype=np.int32)
-                codes[np.asarray(column.is_valid())] = places
-            else:
-                encoded = column.dictionary_encode()
-                values = encoded.dictionary.to_pylist()
-                codes = encoded.indices.fill_null(len(values)).to_numpy()
-            self._words[name] = [*values, None], codes
-        return self._words[name]
-
-    def where(self, name: str, stopped: Callable[[Any], object]) -> Mask | None:
-        """The rows whose value of a column is stopped, None if none is; asked once per distinct value, null included."""
-        values, codes = self.words(name)
-        found = [bool(stopped(value)) for value in values]
-        return np.array(found)[codes] if any(found) else None
-
-    @cached_property
-    def _pairs(self) -> SourcePairs:
-        return source_pairs(self.column("origin_class"), self.column("source_id"))
-
-    def picked(self, selectors: Sequence[str]) -> Mask:
-        """The rows of sources that some selectors pick."""
-        return selected_pairs(selectors, self._pairs)[self._pairs.codes]
-
-    @cached_property
-    def _paths(self) -> tuple[pa.Array, NDArray[np.int32]]:
-        encoded = self.column("path").dictionary_encode()
-        return encoded.dictionary, encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
-
-    def on(self, globs: Sequence[str], *, pathless: bool) -> Mask:
-        """The rows whose path matches one of the globs; `pathless` is the result for rows without a path."""
-        distinct, codes = self._paths
-        return np.append(matching_paths(distinct, globs), pathless)[codes]
-
-    @cached_property
-    def files(self) -> pa.Array:
-        """Owner, source and path of each row as one string, null where it has no path.
-
-        It includes the owner: a file of one owner never shadows another's of the same name.
-        """
-        owner = self.column("owner_user").fill_null("")
-        return pc.binary_join_element_wise(
-            self.column("owner_project"), owner, self.column("source_id"), self.column("path"), "\0"
-        )
 
 
 class FrameColumns:

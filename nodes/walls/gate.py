@@ -1,7 +1,7 @@
 """Definition of a gate: one rule of the boundary, with everything that belongs to it.
 
-Gives: `Gate`, and the arguments and results of its functions. The gates of the package are in `gates`; a gate of a
-plugin is the same object, see `docs/how-to/extend.md`.
+Gives: `Gate`, and the arguments and results of its functions, such as the columns of a segment that a predicate reads. The
+gates of the package are in `gates`; a gate of a plugin is the same object, see `docs/how-to/extend.md`.
 
 Note: the second wall is not here. `second_wall` judges the gates of the package again, with deliberately independent
 code. A gate of a plugin brings its own second judgment, `removes`.
@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..columns.keys import flat
 from ..errors import SchemaError, called, kind_of
+from ..scope.selectors import SourcePairs, matching_paths, selected_pairs, source_pairs
 
 GateClass = Literal["access", "visibility", "time"]
 """Access gates leave no trace but a count for auditors; visibility and time gates record what they withhold."""
@@ -39,6 +43,70 @@ OPEN, BOUNDED, GUIDED = "open", "bounded", "guided"
 ANGLES = (OPEN, BOUNDED, GUIDED)
 """The kinds of request in the leak test: without bounds; with all bounds that a request can name; under a mode and a
 role, with all links followed."""
+
+
+class SegmentColumns:
+    """The gate columns of one segment, read on first use."""
+
+    def __init__(self, evidence: pa.Table) -> None:
+        self.rows = evidence.num_rows
+        self._evidence = evidence
+        self._words: dict[str, tuple[list[Any], NDArray[np.int32]]] = {}
+
+    def column(self, name: str) -> pa.Array:
+        """A column as one array."""
+        return flat(self._evidence[name])
+
+    def words(self, name: str) -> tuple[list[Any], NDArray[np.int32]]:
+        """The distinct values of a column, None at the end, and the position of each row's among them."""
+        if name not in self._words:
+            column = self.column(name)
+            if pa.types.is_list(column.type):
+                known: dict[tuple[Any, ...], int] = {}
+                places = [known.setdefault(tuple(names), len(known)) for names in column.drop_null().to_pylist()]
+                values, codes = [*known], np.full(len(column), len(known), dtype=np.int32)
+                codes[np.asarray(column.is_valid())] = places
+            else:
+                encoded = column.dictionary_encode()
+                values = encoded.dictionary.to_pylist()
+                codes = encoded.indices.fill_null(len(values)).to_numpy()
+            self._words[name] = [*values, None], codes
+        return self._words[name]
+
+    def where(self, name: str, stopped: Callable[[Any], object]) -> Mask | None:
+        """The rows whose value of a column is stopped, None if none is; asked once per distinct value, null included."""
+        values, codes = self.words(name)
+        found = [bool(stopped(value)) for value in values]
+        return np.array(found)[codes] if any(found) else None
+
+    @cached_property
+    def _pairs(self) -> SourcePairs:
+        return source_pairs(self.column("origin_class"), self.column("source_id"))
+
+    def picked(self, selectors: Sequence[str]) -> Mask:
+        """The rows of sources that some selectors pick."""
+        return selected_pairs(selectors, self._pairs)[self._pairs.codes]
+
+    @cached_property
+    def _paths(self) -> tuple[pa.Array, NDArray[np.int32]]:
+        encoded = self.column("path").dictionary_encode()
+        return encoded.dictionary, encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
+
+    def on(self, globs: Sequence[str], *, pathless: bool) -> Mask:
+        """The rows whose path matches one of the globs; `pathless` is the result for rows without a path."""
+        distinct, codes = self._paths
+        return np.append(matching_paths(distinct, globs), pathless)[codes]
+
+    @cached_property
+    def files(self) -> pa.Array:
+        """Owner, source and path of each row as one string, null where it has no path.
+
+        It includes the owner: a file of one owner never shadows another's of the same name.
+        """
+        owner = self.column("owner_user").fill_null("")
+        return pc.binary_join_element_wise(
+            self.column("owner_project"), owner, self.column("source_id"), self.column("path"), "\0"
+        )
 
 
 class Opening(NamedTuple):
@@ -126,8 +194,8 @@ class Gate:
     """The columns of EVIDENCE that the first wall reads."""
     contract_columns: tuple[str, ...] = ()
     """The columns of CONTRACTS it reads. A plugin's gate may declare only those that built-in gates read."""
-    stops: Callable[[Any, Contract], Mask | None] | None = None
-    bound_stops: Callable[[Any, Mapping[str, Any]], Mask | None] | None = None
+    stops: Callable[[SegmentColumns, Contract], Mask | None] | None = None
+    bound_stops: Callable[[SegmentColumns, Mapping[str, Any]], Mask | None] | None = None
     explain: Explain | None = None
     """The deciding rule of a contract, and a description of the rows it admits."""
     remedy: Callable[[Case], Opening] | None = None

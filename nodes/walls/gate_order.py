@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ..columns.keys import gathered_columns
 from ..columns.numbers import array_of
 from ..errors import SchemaError, called
-from .first_wall import CONTRACT_COLUMNS, Codes, SegmentColumns
-from .gate import Gate, GateClass, Mask
+from .first_wall import CONTRACT_COLUMNS, Codes
+from .gate import Gate, GateClass, Mask, SegmentColumns
 from .gates import GATES
 
 _CLASSES = get_args(GateClass)
