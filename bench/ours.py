@@ -88,7 +88,7 @@ class Scoped:
 
     def lexical(self, batch: Mapping[str, Any]) -> Found:
         """Rows and scores of the lexical lane."""
-        return candidate_recall.recall_terms(self._tables(batch), self.frame.postings, "lexical", Bm25()).found
+        return candidate_recall.recall_terms(self._tables(batch), self.frame.postings, Bm25())[0]
 
     def vectors_batch(self, queries: np.ndarray) -> dict[str, Any]:
         """The plan of a batch: query `i` asks with row `i` of int16[queries, dimensions]."""

@@ -28,7 +28,7 @@ from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import constants, flags_at, flat, flattened, gathered, gathered_columns, integers, order_by
 from .frames import micros
-from .recall.recall_entries import LexicalRecall
+from .recall.lane_recall import LexicalRecall
 from .tables import (
     TRIMMED,
     TRIMS,

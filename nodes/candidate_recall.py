@@ -41,9 +41,15 @@ from .recall.candidate_merge import (
 from .recall.expansion_recall import recall_expansion
 from .recall.file_recall import NO_FILES, FileRecall, recall_files
 from .recall.graph_recall import recall_graph
-from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
+from .recall.lane_recall import (
+    NO_LEXICAL,
+    LexicalRecall,
+    recall_exact,
+    recall_newest,
+    recall_symbols,
+    recall_terms,
+)
 from .recall.plugin_recall import recall_by_plugin
-from .recall.recall_entries import NO_LEXICAL, LexicalRecall
 from .recall.recall_scope import Int, RecallTables
 from .recall.recall_selection import VIA, Found, hit_table
 from .recall.vector_recall import NOTHING_ENCODED, AskedVectors, recall_vectors
@@ -97,18 +103,21 @@ def lexical_recall(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postin
     """The rows with the best BM25, by sub-query and rank, and the weight of each term; df, N and avgdl are those of A(r)."""
     if "lexical" not in lanes:
         return NO_LEXICAL
-    found, weights = recall_terms(recall_tables, postings, "lexical", bm25)
-    of_sub, prefix = recall_tables.sub_queries["request_id"].to_pylist(), len(posting_keys("text", [""])[0])
-    ascending = sorted(zip(weights.weight.tolist(), weights.sub.tolist(), weights.key.tolist(), strict=True))
-    words = {(of_sub[sub], weights.keys[key][prefix:]): weight for weight, sub, key in ascending}
-    return LexicalRecall(hit_table(recall_tables, "lexical", found), weights, words)
+    found, weighed = recall_terms(recall_tables, postings, bm25)
+    ids, prefix = recall_tables.contracts["request_id"].to_pylist(), len(posting_keys("text", [""])[0])
+    words: dict[tuple[str, str], float] = {}
+    for asked in weighed:
+        request = asked.scope.request[asked.subs].repeat(np.diff(asked.starts))
+        for of, key, weight in zip(request.tolist(), asked.key.tolist(), asked.weight.tolist(), strict=True):
+            word = ids[of], asked.keys.names[key][prefix:]
+            words[word] = max(weight, words.get(word, 0.0))
+    return LexicalRecall(hit_table(recall_tables, "lexical", found), weighed, words)
 
 
-def exact_hits(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> LaneHits:
+def exact_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex) -> LaneHits:
     """The rows whose id or text the request quotes, by sub-query and rank."""
-    if "exact" not in lanes:
-        return hit_table(recall_tables, "exact", _nothing())
-    return hit_table(recall_tables, "exact", recall_terms(recall_tables, postings, "exact", bm25).found)
+    found = recall_exact(recall_tables, postings) if "exact" in lanes else _nothing()
+    return hit_table(recall_tables, "exact", found)
 
 
 def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex) -> LaneHits:
@@ -118,18 +127,14 @@ def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingInde
 
 
 def file_recall(
-    lanes: tuple,
-    recall_tables: RecallTables,
-    lexical_recall: LexicalRecall,
-    bm25: Bm25,
-    postings: PostingIndex,
+    lanes: tuple, recall_tables: RecallTables, lexical_recall: LexicalRecall, postings: PostingIndex
 ) -> FileRecall:
     """The best chunks of the code files that match best as a whole, by sub-query and rank, and the scores of those files;
     all chunks of a file have the same score.
     """
     if "file" not in lanes:
         return NO_FILES
-    return recall_files(recall_tables, postings, lexical_recall.weights, bm25)
+    return recall_files(recall_tables, postings, lexical_recall.weighed)
 
 
 def query_vectors(

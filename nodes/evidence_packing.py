@@ -47,7 +47,7 @@ from .columns.keys import (
 )
 from .columns.ragged import starts_of
 from .frames import posting_keys
-from .recall.recall_entries import LexicalRecall
+from .recall.lane_recall import LexicalRecall
 from .reranking.role_terms import reading_order
 from .tables import PACKS, Contracts, Evidence, Packs, Pool, Ranked, RolePolicies
 from .text.index_keys import id_keys

@@ -40,8 +40,8 @@ from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25
 from .recall.feedback import Matched, feedback
 from .recall.file_recall import FileRecall
+from .recall.lane_recall import LexicalRecall
 from .recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scores
-from .recall.recall_entries import LexicalRecall
 from .recall.recall_scope import RecallTables
 from .recall.turn_scores import turn_scores
 from .recall.vector_recall import AskedVectors, vector_of_sub
@@ -111,15 +111,15 @@ def lane_scores(
     tables = recall_tables
     pairs = Pairs(integers(pool["contract"]), integers(pool["row"]))
     lexical, semantic = (floats(pool[name]).copy() for name in ("bm25_raw", "semantic_raw"))
-    weights = lexical_recall.weights
+    weighed = lexical_recall.weighed
     unread = np.flatnonzero(lexical <= 0)
-    lexical[unread] = lexical_scores(pairs.at(unread), weights, tables, postings, bm25)
+    lexical[unread] = lexical_scores(pairs.at(unread), weighed)
     if (vectors := query_vectors.vectors) is not None:
         vector = vector_of_sub(tables, query_vectors.rows)
         unread = np.flatnonzero(semantic <= 0)
         semantic[unread] = semantic_scores(pairs.at(unread), vector, tables, vectors)
-    turns = turn_scores(pairs, weights, tables, placements, postings, bm25)
-    matched = Matched(lexical, bm25_reach(weights, tables)[pairs.request], semantic)
+    turns = turn_scores(pairs, weighed, tables, placements, postings, bm25)
+    matched = Matched(lexical, bm25_reach(weighed, tables)[pairs.request], semantic)
     said = feedback(pool, matched, rerank_weights, evidence, row_index, tables, postings, bm25, query_vectors.vectors)
     return LANE_SCORES.build(
         {

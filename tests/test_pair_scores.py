@@ -11,7 +11,7 @@ from recall_world import day, frame, line, rules
 from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.pair_scores import Pairs, lexical_scores
-from scoped_retrieval.nodes.recall.recall_entries import TermWeights
+from scoped_retrieval.nodes.recall.posting_recall import Asked
 
 WORDS = ("session", "token", "cache", "retry", "role")
 REQUESTS = [
@@ -42,18 +42,18 @@ def world_fixture() -> dict[str, Any]:
     )
 
 
-def recalled(world: dict[str, Any], bm25: Bm25, requests: Any = REQUESTS) -> tuple[pa.Table, Pairs, TermWeights, Any]:
+def recalled(world: dict[str, Any], bm25: Bm25, requests: Any = REQUESTS) -> tuple[pa.Table, Pairs, list[Asked]]:
     """The admissible hits of the lexical lane, their pairs, and what the terms weigh."""
     out = line(world, requests, "lexical_hits", "lexical_recall", "recall_tables", plan=PLAN, bm25=bm25)
     hits = out["lexical_hits"].filter(pa.compute.invert(out["lexical_hits"]["withheld"]))
     hits = hits.group_by(["request_id", "row"]).aggregate([("score", "max")]).sort_by("request_id")
     tables = out["recall_tables"]
     pairs = Pairs(positions(hits["request_id"], tables.contracts["request_id"]), hits["row"].to_numpy())
-    return hits, pairs, out["lexical_recall"].weights, tables
+    return hits, pairs, out["lexical_recall"].weighed
 
 
 def test_a_pair_has_the_score_that_the_lane_gives_it(world: dict[str, Any]) -> None:
-    hits, pairs, weights, tables = recalled(world, Bm25())
+    hits, pairs, weighed = recalled(world, Bm25())
     assert set(hits["request_id"].to_pylist()) == {"a", "b", "c"}
-    found = lexical_scores(pairs, weights, tables, world["postings"], Bm25())
+    found = lexical_scores(pairs, weighed)
     assert found.tolist() == hits["score_max"].to_pylist()

@@ -70,7 +70,7 @@ def fed(
         }
     )  # fmt: skip
     pool = boundary_filtering.pool(candidates, verdicts, tables.contracts, world["evidence"], world["placements"])
-    reach = bm25_reach(out["lexical_recall"].weights, tables)
+    reach = bm25_reach(out["lexical_recall"].weighed, tables)
     scores = {"bm25": pool["bm25_raw"], "bm25_reach": reach[pool["contract"].to_numpy()]}
     scores |= {"cosine": np.zeros(pool.num_rows)} | given.get("lanes", {})
     matched = Matched(*(np.asarray(scores[name]) for name in ("bm25", "bm25_reach", "cosine")))

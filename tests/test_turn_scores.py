@@ -48,7 +48,7 @@ def scored(
     request, row = np.array(pairs).T
     found = turn_scores.turn_scores(
         Pairs(request, row),
-        out["lexical_recall"].weights,
+        out["lexical_recall"].weighed,
         tables,
         world["placements"],
         world["postings"],

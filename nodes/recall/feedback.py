@@ -12,7 +12,6 @@ towards them (Rocchio 1971), times its length. The shares are weights, and 0 swi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -28,9 +27,8 @@ from ..vocabulary import EVIDENCE_KINDS
 from ..vocabulary import FEEDBACK_TERMS as CLASSES
 from .bm25 import Bm25
 from .pair_scores import Pairs, mean_cosines
-from .posting_recall import KeyRows, asked_together, scores_of
-from .recall_entries import Entries
-from .recall_scope import RecallTables, ScopeGroup
+from .posting_recall import Entries, KeyRows, asked_together
+from .recall_scope import RecallTables
 
 ROWS = 5
 """Number of rows whose terms are used."""
@@ -144,30 +142,26 @@ def _lexical(
     pairs: Pairs, worded: Bool, terms: Terms, tables: RecallTables, postings: PostingIndex, bm25: Bm25
 ) -> Float:
     """BM25 of the feedback terms, under the statistics of A(r), as a share of the maximum possible."""
-    starts = pairs.starts(tables.contracts.num_rows)
+    starts = pairs.starts(tables.contracts.num_rows).tolist()
     asks = np.zeros(tables.contracts.num_rows, dtype=bool)
     asks[pairs.request[worded]] = True
     found = np.zeros(len(pairs.row))
     for scope in tables.scope_groups("lexical"):
         # The terms of a request are looked up under the first of its sub-queries.
         host = first_of_runs(scope.request)
-        entries = _entries(scope, host[asks[scope.request[host]]].tolist(), terms)
-        keys = KeyRows.of(scope, postings, entries.keys)
-        for asked in asked_together(scope, entries, keys, bm25) if entries.keys else ():
+        places: dict[str, int] = {}
+        looked_up = [
+            (sub, places.setdefault(term, len(places)), weight)
+            for sub, request in zip(scope.sub[host].tolist(), scope.request[host].tolist(), strict=True)
+            for term, weight in (terms.get(request, {}).items() if asks[request] else ())
+        ]
+        if not looked_up:
+            continue
+        entries = Entries.of(KeyRows.of(scope, postings, posting_keys("text", list(places))), looked_up)
+        for asked, _ in asked_together(scope, entries, bm25):
             reach = np.add.reduceat(asked.weight, asked.starts[:-1])
             for number, request in enumerate(scope.request[asked.subs].tolist()):
-                own = slice(*starts[request : request + 2].tolist())
-                score = scores_of(keys, asked, number)[scope.local(pairs.row[own])]
+                own = slice(starts[request], starts[request + 1])
+                score = asked.score(number, scope.local(pairs.row[own]))
                 found[own] = share_of(score, reach[number].repeat(len(score)))
     return found
-
-
-def _entries(scope: ScopeGroup, subs: Sequence[int], terms: Terms) -> Entries:
-    """The look-ups of some sub-queries, each with the terms of its request and their weights."""
-    places: dict[str, int] = {}
-    found = [
-        (sub, places.setdefault(term, len(places)), weight)
-        for sub in subs
-        for term, weight in terms.get(int(scope.request[sub]), {}).items()
-    ]
-    return Entries.of(posting_keys("text", list(places)), found)

@@ -11,6 +11,7 @@ to no file and cost nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,8 +29,7 @@ from .bm25 import Bm25
 from .group_scores import Groups, OfGroups, of_groups
 from .lane_recall import entries_of
 from .pair_scores import Pairs, lexical_scores
-from .posting_recall import best_rows
-from .recall_entries import TermWeights
+from .posting_recall import Asked, best_rows
 from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found, hit_table
 
@@ -72,25 +72,23 @@ class ScopeFiles(NamedTuple):
         return self.members[self.starts[group]]
 
 
-def recall_files(tables: RecallTables, postings: PostingIndex, weights: TermWeights, bm25: Bm25) -> FileRecall:
+def recall_files(tables: RecallTables, postings: PostingIndex, weighed: Sequence[Asked]) -> FileRecall:
     """The best chunks of the best files per sub-query, and the `lane_k` best files of each request.
 
     Args:
         tables: the inputs every lane reads.
         postings: the frame's index.
-        weights: the weights of terms in the lexical lane, by which the chunks of a file are ranked.
-        bm25: the scoring of chunks.
+        weighed: the weights of terms in the lexical lane, by which the chunks of a file are ranked.
     """
-    weights = _strongest(tables, weights)
+    weighed = [_strongest(asked) for asked in weighed]
     parts = []
     for scope in tables.scope_groups("file"):
         if (files := files_of(scope)) is None:
             continue
-        entries = entries_of(scope, ("text",))
+        entries = entries_of(scope, postings, ("text",))
         # A long question repeats its words; the root keeps one of them from dominating.
         rooted = replace(entries, weight=np.sqrt(entries.weight))
-        scored = of_groups(scope, files.groups, postings, rooted, BM25)
-        parts += [_best(scope, files, part, postings, weights, bm25) for part in scored]
+        parts += [_best(files, part, weighed) for part in of_groups(scope, files.groups, rooted, BM25)]
     if not parts:
         return NO_FILES
     found, *best = zip(*parts, strict=True)
@@ -99,17 +97,18 @@ def recall_files(tables: RecallTables, postings: PostingIndex, weights: TermWeig
     return FileRecall(hit_table(tables, "file", Found.concat(found)), request[order], row[order], share[order])
 
 
-def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
-    """The `TELLING` highest-weighted terms of each query text, so that long questions stay bounded."""
-    texts = list(zip(tables.sub_request.tolist(), tables.texts, strict=True))
-    asking = {texts[sub] for sub in tables.uses("file").nonzero()[0].tolist()}
-    terms: dict[int, list[tuple[float, str, int]]] = {}
-    columns = (column.tolist() for column in (weights.sub, weights.key, -quantise(weights.weight)))
-    for at, (sub, key, weight) in enumerate(zip(*columns, strict=True)):
-        if texts[sub] in asking:
-            terms.setdefault(sub, []).append((weight, weights.keys[key], at))
-    kept = [at for own in terms.values() for _, _, at in sorted(own)[:TELLING]]
-    return TermWeights(weights.keys, weights.sub[kept], weights.key[kept], weights.weight[kept])
+def _strongest(asked: Asked) -> Asked:
+    """The `TELLING` highest-weighted terms of each query text of the lane, so that long questions stay bounded."""
+    tables, sub = asked.scope.tables, asked.scope.sub[asked.subs].tolist()
+    texts, uses = [(int(tables.sub_request[one]), *tables.texts[one]) for one in sub], tables.uses("file")
+    asking = {text for one, text in zip(sub, texts, strict=True) if uses[one]}
+    kept, weight = np.zeros(len(asked.key), dtype=bool), (-quantise(asked.weight)).tolist()
+    names = [asked.keys.names[key] for key in asked.key.tolist()]
+    for number, text in enumerate(texts):
+        if text in asking:
+            own = range(len(names))[asked.own(number)]
+            kept[sorted(own, key=lambda at: (weight[at], names[at]))[:TELLING]] = True
+    return asked.only(kept)
 
 
 def files_of(scope: ScopeGroup) -> ScopeFiles | None:
@@ -136,42 +135,37 @@ def _files_of(scope: ScopeGroup) -> ScopeFiles | None:
     return ScopeFiles(groups, members, starts, source[first], name)
 
 
-def _best(
-    scope: ScopeGroup, files: ScopeFiles, part: OfGroups, postings: PostingIndex, weights: TermWeights, bm25: Bm25
-) -> tuple[Found, Int, Int, Float]:
+def _best(files: ScopeFiles, part: OfGroups, weighed: Sequence[Asked]) -> tuple[Found, Int, Int, Float]:
     """The best chunks of the first of the best source files of some sub-queries; and of all of these the request, a row and
     the share, as in `FileRecall`.
     """
-    lane_k = scope.tables.lane_k[scope.sub[part.asked.subs]]
+    scope, asked = part.asked.scope, part.asked.subs
+    lane_k = scope.tables.lane_k[scope.sub[asked]]
     gate = np.zeros(len(lane_k), dtype=np.int64)
-    sub, file, score = best_rows(part.keys, part.asked, files.source[None], gate, lane_k, files.name)
+    sub, file, score = best_rows(part.asked, files.source[None], gate, lane_k, files.name)
     share = share_of(score, part.reach[sub])
     kept = (share > 0).nonzero()[0]
     order = kept[order_by(sub[kept], -share[kept], files.name[file[kept]])]
     sub, file, share = sub[order], file[order], share[order]
     near = rank_within(sub) < -(-lane_k[sub] // CHUNKS)
-    asked = part.asked.subs[sub]
-    found = _chunks(scope, files, part.asked.open[0], asked[near], file[near], share[near], postings, weights, bm25)
-    return found, scope.request[asked], scope.rows[files.first(file)], share
+    found = _chunks(files, part, asked[sub[near]], file[near], share[near], weighed)
+    return found, scope.request[asked[sub]], scope.rows[files.first(file)], share
 
 
-def _chunks(
-    scope: ScopeGroup, files: ScopeFiles, open_: Bool, sub: Int, file: Int, score: Float, postings: PostingIndex,
-    weights: TermWeights, bm25: Bm25,
-) -> Found:  # fmt: skip
+def _chunks(files: ScopeFiles, part: OfGroups, sub: Int, file: Int, score: Float, weighed: Sequence[Asked]) -> Found:
     """The `CHUNKS` best open rows of each pair of sub-query and file; a row has the score of its file."""
     if not len(sub):
         return Found.concat([])
+    scope = part.asked.scope
     pair, at = spread(files.starts[file], np.diff(files.starts)[file])
     local = files.members[at]
-    passed, filter_ = scope.returned(sub)
-    kept = (open_[local] & passed[filter_[pair], local]).nonzero()[0]
+    gates, gate = scope.gates(sub, part.open[None], np.zeros(len(sub), dtype=np.int64))
+    kept = gates[gate[pair], local].nonzero()[0]
     pair, local = pair[kept], local[kept]
     request, rows = scope.request[sub[pair]], scope.rows[local]
     by_request = request.argsort(kind="stable")
     bm25_of = np.empty(len(rows))
-    asked = Pairs(request[by_request], rows[by_request])
-    bm25_of[by_request] = lexical_scores(asked, weights, scope.tables, postings, bm25)
+    bm25_of[by_request] = lexical_scores(Pairs(request[by_request], rows[by_request]), weighed)
     order = order_by(pair, -bm25_of, scope.place[local])
     best = order[rank_within(pair[order]) < CHUNKS]
     return Found.of(scope.sub[sub[pair[best]]], rows[best], score[pair[best]])

@@ -19,10 +19,8 @@ import numpy as np
 from ..columns.kept import Recent
 from ..columns.keys import distinct_numbers
 from ..columns.numbers import quantise
-from ..frames import PostingIndex
 from .bm25 import Bm25
-from .posting_recall import Asked, KeyRows, by_open_rows, share
-from .recall_entries import Entries
+from .posting_recall import Asked, Entries, KeyRows, by_open_rows, share
 from .recall_scope import Bool, Float, Int, ScopeGroup
 
 
@@ -62,40 +60,34 @@ class _Statistics(NamedTuple):
         count = int(np.count_nonzero(np.bincount(at, minlength=groups.count)))
         return cls(member, count, np.bincount(at, length[member], minlength=groups.count).astype(np.int64))
 
-    def half(self, bm25: Bm25) -> Float:
-        """`Bm25.half` of the groups."""
-        return bm25.half(self.length, np.array([self.length.sum() / self.groups if self.groups else 0.0]))
-
 
 class OfGroups(NamedTuple):
-    """Look-ups of sub-queries that share their open rows, and the postings of groups that they find."""
+    """Look-ups of sub-queries that share their open rows; the postings that they find are of groups."""
 
-    keys: KeyRows
-    """Their `row` is a group."""
     asked: Asked
+    open: Bool
+    """The rows that make the groups up."""
     reach: Float
     """Per sub-query, the maximum score of a group."""
     groups: int
     """The number of groups that have an open row."""
 
 
-def of_groups(
-    scope: ScopeGroup, groups: Groups, postings: PostingIndex, entries: Entries, bm25: Bm25
-) -> Iterator[OfGroups]:
+def of_groups(scope: ScopeGroup, groups: Groups, entries: Entries, bm25: Bm25) -> Iterator[OfGroups]:
     """The look-ups of sub-queries over the groups of a scope, by clock and statistics.
 
     Args:
         scope: the row group, with its sub-queries.
         groups: of its rows.
-        postings: the frame's index.
         entries: the look-ups, by sub-query.
         bm25: k1 and b.
     """
-    if not len(entries.sub) or not groups.count:
+    if not groups.count:
         return
-    found = KeyRows.of(scope, postings, entries.keys)
+    found = entries.keys
     for own in by_open_rows(scope, entries, 1):
-        statistics = groups.statistics(own.open[0], scope.length)
+        (open_,) = scope.open(own.lines.clock)
+        statistics = groups.statistics(open_, scope.length)
         used, key = distinct_numbers(entries.key[own.at])
         places = found.places(used)
         member = statistics.member[found.row[places]]
@@ -104,12 +96,11 @@ def of_groups(
         codes, place = distinct_numbers(of_key * groups.count + groups.of[found.row[kept]])
         times = np.bincount(place, found.frequency[kept], minlength=len(codes)).astype(np.int32)
         starts = codes.searchsorted(np.arange(len(used) + 1) * groups.count)
-        keys = KeyRows(starts[:-1], starts[1:], (codes % groups.count).astype(np.int32), times)
+        keys = KeyRows([], starts[:-1], starts[1:], (codes % groups.count).astype(np.int32), times)
         weight = entries.weight[own.at] * bm25.idf(keys.counts(key), np.array(statistics.groups))
-        asked = Asked(
-            own.subs, own.starts, key, weight, np.full(len(key), True), own.line, own.open,
-            statistics.half(bm25)[None],
-        )  # fmt: skip
+        direct, length = np.full(len(key), True), statistics.length
+        mean = np.array([length.sum() / statistics.groups if statistics.groups else 0.0])
+        asked = Asked(scope, keys, own.subs, own.starts, key, weight, direct, own.line, length, mean, bm25)
         counts = np.diff(own.starts)
         most = np.minimum(weight, share(counts).repeat(counts))
-        yield OfGroups(keys, asked, np.add.reduceat(quantise(most), own.starts[:-1]), statistics.groups)
+        yield OfGroups(asked, open_, np.add.reduceat(quantise(most), own.starts[:-1]), statistics.groups)

@@ -8,29 +8,21 @@ counted; document frequencies, N and lengths are those of A(r).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from ..columns.keys import (
-    constants,
-    distinct_rows,
-    gathered,
-    gathered_columns,
-    integers,
-    order_by,
-    places_of,
-    positions,
-    rank_within,
-)
+from ..columns.keys import constants, gathered, gathered_columns, integers, order_by, positions, rank_within
 from ..columns.numbers import quantise
 from ..columns.ragged import spread
 from ..frames import PostingIndex, posting_keys
+from ..tables import LANE_HITS
 from ..text.index_keys import definition_keys
 from .bm25 import Bm25
-from .posting_recall import recall_keys
-from .recall_entries import Entries, Weighed
+from .posting_recall import Asked, Entries, KeyRows, recall_keys
 from .recall_scope import RecallTables, ScopeGroup
 from .recall_selection import Found, top
 
@@ -42,14 +34,35 @@ HOP_WEIGHTS = {"definition": 0.25, "reference": 0.125}
 """Weights of the callees and the callers of a definition: the second hop weighs a quarter of the first."""
 
 
-def recall_terms(tables: RecallTables, postings: PostingIndex, lane: str, bm25: Bm25) -> Weighed:
-    """The lexical lane (BM25 over text terms) or the exact lane (ids and literals, by idf)."""
-    fields = {"lexical": ("text",), "exact": ("id", "literal")}[lane]
-    parts = [
-        recall_keys(scope, postings, entries_of(scope, fields), bm25 if lane == "lexical" else None)
-        for scope in tables.scope_groups(lane)
-    ]
-    return Weighed.concat(parts)
+class LexicalRecall(NamedTuple):
+    """The hits of the lexical lane, as LANE_HITS, and the weights of its terms."""
+
+    hits: pa.Table
+    weighed: Sequence[Asked]
+    words: Mapping[tuple[str, str], float]
+    """The greatest weight of each term among the sub-queries of a request, by request id and term; passages are chosen by
+    them."""
+
+
+NO_LEXICAL = LexicalRecall(LANE_HITS.empty(), (), {})
+
+
+def recall_terms(tables: RecallTables, postings: PostingIndex, bm25: Bm25) -> tuple[Found, list[Asked]]:
+    """The lexical lane: BM25 over text terms; and the weights of the terms."""
+    found, weighed = list[Found](), list[Asked]()
+    for scope in tables.scope_groups("lexical"):
+        best, weights = recall_keys(scope, entries_of(scope, postings, ("text",)), bm25)
+        found.append(best)
+        weighed += weights
+    return Found.concat(found), weighed
+
+
+def recall_exact(tables: RecallTables, postings: PostingIndex) -> Found:
+    """The exact lane: ids and literals, by idf."""
+    scopes = tables.scope_groups("exact")
+    return Found.concat(
+        [recall_keys(scope, entries_of(scope, postings, ("id", "literal")), None)[0] for scope in scopes]
+    )
 
 
 def recall_symbols(tables: RecallTables, postings: PostingIndex) -> Found:
@@ -60,9 +73,9 @@ def recall_symbols(tables: RecallTables, postings: PostingIndex) -> Found:
     """
     parts = []
     for scope in tables.scope_groups("symbol"):
-        seeds = recall_keys(scope, postings, entries_of(scope, ("definition",)), None).found
-        direct = entries_of(scope, tuple(FIELD_WEIGHTS))
-        parts.append(recall_keys(scope, postings, _with_hops(scope, direct, seeds), None).found)
+        seeds, _ = recall_keys(scope, entries_of(scope, postings, ("definition",)), None)
+        direct = entries_of(scope, postings, tuple(FIELD_WEIGHTS))
+        parts.append(recall_keys(scope, _with_hops(scope, postings, direct, seeds), None)[0])
     return Found.concat(parts)
 
 
@@ -71,16 +84,14 @@ def recall_newest(tables: RecallTables) -> Found:
 
     Sub-queries of one filter and clock share one list, and each takes the first `lane_k` of it.
     """
-    index, clock = tables.row_index, tables.clock[1]
+    index = tables.row_index
     parts = []
     for scope in tables.scope_groups("recent"):
-        passed, filter_ = scope.returned(np.arange(len(scope.sub)))
-        first, of = distinct_rows(clock[scope.request], filter_)
-        for number, example in enumerate(first.tolist()):
-            at = int(clock[scope.request[example]])
-            rows = scope.rows[passed[filter_[example]] & scope.open(np.array([at]))[0]]
-            _, placement = tables.clock[0].judge(index, np.full(len(rows), at), rows)
-            subs = scope.sub[of == number]
+        gates, gate = scope.shown(np.arange(len(scope.sub)))
+        for number, gate_ in enumerate(gates):
+            local, own = gate_.nonzero()[0], (gate == number).nonzero()[0]
+            rows, subs = scope.rows[local], scope.sub[own]
+            _, placement = scope.admitted(scope.request[own[:1]].repeat(len(local)), local)
             k = np.minimum(tables.lane_k[subs], len(rows))
             time = index.happened_at(rows, placement).astype(np.float64)
             newest = rows[top(time, index.id_rank[rows], int(k.max()))]
@@ -89,27 +100,32 @@ def recall_newest(tables: RecallTables) -> Found:
     return Found.concat(parts)
 
 
-def entries_of(scope: ScopeGroup, fields: Sequence[str]) -> Entries:
-    """The look-ups of a scope's sub-queries for the terms of some fields."""
-    terms = scope.tables.query_terms
-    number = places_of(integers(terms["sub_query"]), scope.sub)
-    field = positions(terms["field"], constants(tuple(fields)))
-    chosen = ((number >= 0) & (field >= 0)).nonzero()[0]
-    keys = gathered(terms["term"], chosen).dictionary_encode()
-    share = np.array([FIELD_WEIGHTS.get(name, 1.0) for name in fields])[field[chosen]]
-    weight = terms["weight"].to_numpy()[chosen] * share
-    return Entries(keys.dictionary.to_pylist(), number[chosen], integers(keys.indices), weight)
+def entries_of(scope: ScopeGroup, postings: PostingIndex, fields: tuple[str, ...]) -> Entries:
+    """The look-ups of all sub-queries of a scope's group for the terms of some fields."""
+    tables = scope.tables
+
+    def made() -> Entries:
+        terms = tables.query_terms
+        sub, field = integers(terms["sub_query"]), positions(terms["field"], constants(fields))
+        chosen = ((tables.group_of_sub[sub] == scope.group) & (field >= 0)).nonzero()[0]
+        keys = gathered(terms["term"], chosen).dictionary_encode()
+        share = np.array([FIELD_WEIGHTS.get(name, 1.0) for name in fields])[field[chosen]]
+        weight = terms["weight"].to_numpy()[chosen] * share
+        names = KeyRows.of(scope, postings, keys.dictionary.to_pylist())
+        return Entries(names, sub[chosen], integers(keys.indices), weight)
+
+    return tables.looked_up.get((scope.group, fields), made)
 
 
-def _with_hops(scope: ScopeGroup, direct: Entries, seeds: Found) -> Entries:
+def _with_hops(scope: ScopeGroup, postings: PostingIndex, direct: Entries, seeds: Found) -> Entries:
     """The look-ups of a scope, followed by those of the calls of its best definitions."""
     shown = (~seeds.withheld).nonzero()[0]
     if not len(shown):
         return direct
     best = shown[order_by(seeds.sub[shown], -seeds.score[shown], scope.tables.row_index.id_rank[seeds.row[shown]])]
     best = best[rank_within(seeds.sub[best]) < HOP_SEEDS]
-    sub = scope.sub.searchsorted(seeds.sub[best]).tolist()
-    place = {key: number for number, key in enumerate(direct.keys)}
+    sub = seeds.sub[best].tolist()
+    place = {key: number for number, key in enumerate(direct.keys.names)}
     looked_up = dict.fromkeys(zip(direct.sub.tolist(), direct.key.tolist(), strict=True))
     weights = dict(zip(looked_up, direct.weight.tolist(), strict=True))
     linked = gathered_columns(scope.tables.evidence, ("calls", "symbols"), seeds.row[best])
@@ -118,6 +134,7 @@ def _with_hops(scope: ScopeGroup, direct: Entries, seeds: Found) -> Entries:
             keys = [key for name in names or () for key in definition_keys(name)[:1]]
             for key in posting_keys(field, keys):
                 weights.setdefault((own, place.setdefault(key, len(place))), HOP_WEIGHTS[field])
-    entries = Entries.of(list(place), sorted((*at, weight) for at, weight in weights.items()))
+    keys = KeyRows.of(scope, postings, list(place))
+    entries = Entries.of(keys, sorted((*at, weight) for at, weight in weights.items()))
     hop = [at not in looked_up for at in zip(entries.sub.tolist(), entries.key.tolist(), strict=True)]
     return replace(entries, hop=np.array(hop, dtype=bool))

@@ -1,6 +1,6 @@
 """Lexical and semantic scores of given pairs of request and row, whichever lane recalled them.
 
-Reads the weights of terms that recall computed (`TermWeights`), the posting index and the vectors. Gives scores that
+Reads the weights of terms that recall computed (`Asked`) and the vectors. Gives scores that
 equal those of the lanes bit for bit, and the maximum score of each request.
 
 Note: the weights contain the document frequencies of A(r), counted once, in recall. Nothing is counted here, so no row
@@ -9,22 +9,19 @@ affects the score of another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..columns.keys import distinct_rows, first_of_runs
-from ..columns.numbers import RESOLUTION, quantise
+from ..columns.numbers import RESOLUTION
 from ..columns.ragged import spread, starts_of
 from ..errors import SchemaError
-from ..frames import PostingIndex, VectorIndex, segments_of
+from ..frames import VectorIndex, segments_of
 from ..kernels.compiled import kernels
-from .bm25 import Bm25
-from .posting_recall import share
-from .recall_entries import TermWeights
+from .posting_recall import Asked
 from .recall_scope import CELLS, Float, Int, RecallTables
 from .vector_recall import vectors_of
 
@@ -45,85 +42,42 @@ class Pairs:
         return starts_of(np.bincount(self.request, minlength=requests))
 
 
-def bm25_reach(weights: TermWeights, tables: RecallTables) -> Float:
+def bm25_reach(weighed: Sequence[Asked], tables: RecallTables) -> Float:
     """The maximum BM25 under each contract row: the sum of the weights of its sub-query with the greatest sum."""
-    sums = np.bincount(weights.sub, weights=weights.weight, minlength=tables.sub_queries.num_rows)
     reach = np.zeros(tables.contracts.num_rows)
-    np.maximum.at(reach, tables.sub_request, sums)
+    for asked in weighed:
+        np.maximum.at(reach, asked.scope.request[asked.subs], asked.reach())
     return reach
 
 
-def lexical_scores(
-    pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex, bm25: Bm25
-) -> Float:
+def lexical_scores(pairs: Pairs, weighed: Sequence[Asked]) -> Float:
     """The best BM25 of each pair over the sub-queries of its request that have weights."""
-    best, length = np.zeros(len(pairs.row)), tables.row_index.length
-    for own, terms in weighed_texts(pairs, weights, tables, postings):
-        row = pairs.row[own]
-        best[own] = np.maximum(best[own], terms.score(terms.times(row), bm25, length[row], terms.mean))
+    best = np.zeros(len(pairs.row))
+    for asked, number, own in weighed_texts(pairs, weighed):
+        score = asked.score(number, asked.scope.local(pairs.row[own]))
+        best[own] = np.maximum(best[own], score)
     return best
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The terms of a query text, their weights, and how often rows have them."""
-
-    key: Int
-    weight: Float
-    mean: Float
-    """The mean length of the rows of A(r)."""
-    codes: Int
-    """Key times `width` plus frame row of each posting of all keys, ascending, and a greater number."""
-    frequency: NDArray[np.int32]
-    width: int
-
-    def times(self, rows: Int) -> NDArray[np.int32]:
-        """How often each of some rows, in any order, has each term: int32[terms, rows]; -1 is no row."""
-        wanted = self.key[:, None] * self.width + rows
-        at = self.codes.searchsorted(wanted)
-        return np.where((self.codes[at] == wanted) & (rows >= 0), self.frequency[at], 0)
-
-    def score(self, times: NDArray[np.integer] | Float, bm25: Bm25, length: Int, mean: Float) -> Float:
-        """BM25 of rows that have the terms so many times, under these lengths."""
-        half = bm25.half(length, mean)
-        factor = np.divide(times, times + half, out=np.zeros(times.shape), where=times > 0)
-        return quantise(np.minimum(self.weight[:, None] * factor, share(len(self.key)))).sum(axis=0)
-
-
-def weighed_texts(
-    pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex, *others: Int
-) -> Iterator[tuple[slice, Terms]]:
-    """For each request and each of its distinct query texts: some of the request's pairs, and the terms of the text. `others`
-    are rows whose terms are read besides; they may be of other segments.
-    """
-    if not len(pairs.row) or not len(weights.sub):
+def weighed_texts(pairs: Pairs, weighed: Sequence[Asked]) -> Iterator[tuple[Asked, int, slice]]:
+    """For each request and each of its distinct query texts: the look-ups of the text, and some of the request's pairs."""
+    if not len(pairs.row):
         return
-    rows, width = np.concatenate([pairs.row, *others]), len(tables.row_index.id_rank)
-    segments = np.unique(segments_of(rows, postings.row_starts))
-
-    def look_up() -> tuple[Int, NDArray[np.int32]]:
-        found = postings.lookup(weights.keys, segments)
-        codes = np.arange(len(weights.keys)).repeat(np.diff(found.starts)) * width + found.rows
-        return np.append(codes, np.iinfo(np.int64).max), np.append(found.freqs, np.int32(0))
-
-    codes, frequency = tables.looked_up.get((segments.tobytes(), *weights.keys), look_up)
-    starts = pairs.starts(tables.contracts.num_rows)
-    by_sub = weights.sub.argsort(kind="stable")
-    sub = weights.sub[by_sub]
-    seen: set[tuple[int, str, str | None]] = set()
-    for low, high in pairwise([*first_of_runs(sub).tolist(), len(sub)]):
-        request = int(tables.sub_request[sub[low]])
-        text = request, *tables.texts[int(sub[low])]
-        own = slice(*starts[request : request + 2].tolist())
-        if text in seen or own.start == own.stop:  # a plan often repeats a text for several kinds of evidence
-            continue
-        seen.add(text)
-        count, length = (int(values[request]) for values in tables.statistics)
-        chosen, mean = by_sub[low:high], np.array([length / count if count else 0.0])
-        terms = Terms(weights.key[chosen], weights.weight[chosen], mean, codes, frequency, width)
-        step = max(1, CELLS // len(chosen))
-        for some in range(own.start, own.stop, step):
-            yield slice(some, min(some + step, own.stop)), terms
+    for asked in weighed:
+        tables, seen = asked.scope.tables, set[tuple[int, str, str | None]]()
+        starts = pairs.starts(tables.contracts.num_rows).tolist()
+        for number, sub in enumerate(asked.scope.sub[asked.subs].tolist()):
+            request = int(tables.sub_request[sub])
+            text = request, *tables.texts[sub]
+            looked_up = asked.own(number)
+            if (
+                text in seen or looked_up.start == looked_up.stop
+            ):  # a plan often repeats a text for several kinds of evidence
+                continue
+            seen.add(text)
+            low, high, step = *starts[request : request + 2], max(1, CELLS // (looked_up.stop - looked_up.start))
+            for some in range(low, high, step):
+                yield asked, number, slice(some, min(some + step, high))
 
 
 def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vectors: VectorIndex) -> Float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..columns.keys import codes_of, distinct_numbers, first_of_runs, gathered_columns, order_by
+from ..columns.keys import codes_of, first_of_runs, gathered_columns, order_by
 from ..columns.numbers import array_of, quantise
 from ..columns.ragged import expand_ranges
 from ..errors import SchemaError, called, kind_of
@@ -29,18 +29,15 @@ def recall_by_plugin(tables: RecallTables, lane: Lane) -> Found:
         SchemaError: the lane returns rows or queries that it did not receive, or a query's hits depend on other
             queries.
     """
-    parts = [_of_instant(scope, lane, number) for scope in tables.scope_groups(None) for number in _instants(scope)]
+    scopes = tables.scope_groups(None)
+    parts = [_of_line(scope, lane, line) for scope in scopes for line in range(len(scope.lines.clock))]
     return best_found(tables, Found.concat(parts))
 
 
-def _instants(scope: ScopeGroup) -> list[int]:
-    return distinct_numbers(scope.tables.clock[1][scope.request])[0].tolist()
-
-
-def _of_instant(scope: ScopeGroup, lane: Lane, number: int) -> Found:
-    """The hits of the lane for the sub-queries of a scope with one `as_of`."""
-    asking = (scope.tables.clock[1][scope.request] == number).nonzero()[0]
-    local = scope.open(np.array([number]))[0].nonzero()[0]
+def _of_line(scope: ScopeGroup, lane: Lane, line: int) -> Found:
+    """The hits of the lane for the sub-queries of a scope with the same open rows."""
+    asking, open_ = (scope.line == line).nonzero()[0], scope.open(scope.lines.clock[[line]])
+    local = open_[0].nonzero()[0]
     rows = pa.table({name: scope.column(name).take(pa.array(local)) for name in lane.columns})
     asked = pa.table(gathered_columns(scope.tables.sub_queries, _ASKED, scope.sub[asking]))
     _, first, of = np.unique(codes_of([asked[name] for name in _ASKED]), return_index=True, return_inverse=True)
@@ -56,8 +53,8 @@ def _of_instant(scope: ScopeGroup, lane: Lane, number: int) -> Found:
     counts = np.diff(starts)[of]
     at = expand_ranges(starts[of], counts)
     sub = asking.repeat(counts)
-    passed, filter_ = scope.returned(asking)
-    kept = passed[filter_.repeat(counts), local[row[at]]]
+    gates, gate = scope.gates(asking, open_, np.zeros(len(asking), dtype=np.int64))
+    kept = gates[gate.repeat(counts), local[row[at]]]
     sub, at = sub[kept], at[kept]
     return Found.of(scope.sub[sub], scope.rows[local[row[at]]], score[at])
 

@@ -25,6 +25,7 @@ from ..columns.keys import (
     codes_of,
     constants,
     distinct_numbers,
+    distinct_rows,
     first_of_runs,
     gathered,
     integers,
@@ -86,8 +87,8 @@ class RecallTables:
     row_index: RowIndex
     sub_queries: pa.Table
     query_terms: pa.Table
-    looked_up: Recent[Any] = field(default_factory=lambda: Recent(4))
-    """The postings of the keys that were looked up last: several lanes ask for the same words."""
+    looked_up: Recent[Any] = field(default_factory=lambda: Recent(64))
+    """What the groups looked up last, by group and fields: several lanes ask for the same words."""
 
     @cached_property
     def sub_request(self) -> Int:
@@ -98,6 +99,11 @@ class RecallTables:
     def group(self) -> Int:
         """The row group of each contract row, -1 where denied."""
         return integers(self.row_groups["scope_group"])
+
+    @cached_property
+    def group_of_sub(self) -> Int:
+        """The row group of each sub-query."""
+        return self.group[self.sub_request] if len(self.group) else self.sub_request
 
     @cached_property
     def clock(self) -> tuple[ContractClock, Int]:
@@ -146,9 +152,11 @@ class RecallTables:
         return self._lanes.get(lane, np.zeros(self.sub_queries.num_rows, dtype=bool))
 
     @cached_property
-    def _groups(self) -> list[tuple[int, GroupRows, Int, Int]]:
-        """The number, rows, segments and sub-queries of each group that has rows and sub-queries."""
-        group = self.group[self.sub_request] if len(self.group) else self.sub_request
+    def _groups(self) -> list[tuple[int, GroupRows, Int, Int, Int, Lines]]:
+        """The number, rows, segments and sub-queries of each group that has rows and sub-queries; its lines, and the line
+        of each sub-query.
+        """
+        group = self.group_of_sub
         reached = rows_of_groups(self.reachable)
         starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])
         order = group.argsort(kind="stable")[np.count_nonzero(group < 0) :]
@@ -158,8 +166,16 @@ class RecallTables:
             rows = reached[number].rows
             if len(rows):
                 held = (rows.searchsorted(starts) < rows.searchsorted(ends)).nonzero()[0]
-                found.append((number, reached[number], held, order[low:high]))
+                sub = order[low:high]
+                found.append((number, reached[number], held, sub, *self._lines(reached[number], self.sub_request[sub])))
         return found
+
+    def _lines(self, group: GroupRows, request: Int) -> tuple[Int, Lines]:
+        """The line of each of some requests of a group, and the lines."""
+        clocks, clock = self.clock[0], self.clock[1][request]
+        rows, length = (values[request] for values in self.statistics)
+        first, line = distinct_rows(*group.moments(self.row_index, clocks.some(clock)).T, rows, length)
+        return line, Lines(clock[first], rows[first], length[first] / np.maximum(rows[first], 1))
 
     def scope_groups(self, lane: str | None) -> Iterator[ScopeGroup]:
         """The scope groups with at least one sub-query for this lane, or with any sub-query, in group order.
@@ -167,21 +183,37 @@ class RecallTables:
         They are not kept here: groups refer to these tables, and the cycle would hold all memory of a request until
         Python's next collection of cycles.
         """
-        for number, reached, segments, sub in self._groups:
-            asking = sub if lane is None else sub[self.uses(lane)[sub]]
-            if len(asking):
-                yield ScopeGroup(self, number, reached, segments, asking)
+        for number, reached, segments, sub, line, lines in self._groups:
+            asks = np.full(len(sub), True) if lane is None else self.uses(lane)[sub]
+            if asks.any():
+                yield ScopeGroup(self, number, reached, segments, sub[asks], line[asks], lines)
+
+
+class Lines(NamedTuple):
+    """The requests of a group by their open rows and the statistics of these: all that a score depends on."""
+
+    clock: Int
+    """An example of the clocks under which just these rows are open."""
+    rows: Int
+    mean: Float
+    """N and the mean length."""
+
+    def part(self, low: int, high: int) -> Lines:
+        """Some of the lines."""
+        return Lines(self.clock[low:high], self.rows[low:high], self.mean[low:high])
 
 
 @dataclass(frozen=True)
 class ScopeGroup:
-    """One group: its rows, `segments`, and `sub`-queries."""
+    """One group: its rows, `segments`, and `sub`-queries, each with its line among `lines`."""
 
     tables: RecallTables
     group: int
     reached: GroupRows
     segments: Int
     sub: Int
+    line: Int
+    lines: Lines
 
     def once(self, name: Hashable, make: Callable[[], Value]) -> Value:
         """What `make` returns, which follows from the rows of the group alone, see `GroupRows.once`."""
@@ -212,14 +244,27 @@ class ScopeGroup:
         """The place of each row's id: smaller ids come first where scores are equal."""
         return self.tables.row_index.id_rank[self.rows]
 
-    def moments(self, clock: Int) -> Int:
-        """The moment of each of some clocks, int64[7, clocks]: equal where the same rows are admissible."""
-        return self.reached.moments(self.tables.row_index, self.tables.clock[0].some(clock)).T
-
     def open(self, clock: Int) -> Bool:
         """Which rows are admissible under some clocks, bool[clocks, rows]."""
         moments = self.reached.at(self.tables.row_index, self.tables.clock[0].some(clock))
-        return np.stack([moment.open for moment in moments])
+        return np.array([moment.open for moment in moments])
+
+    def gates(self, sub: Int, lines: Bool, line: Int) -> tuple[Bool, Int]:
+        """The sets of rows that some sub-queries may return, those of a line that pass its filter, and the set of each one.
+
+        `sub` are positions in `self.sub`; `line` is the place of each one's line in bool[lines, rows].
+        """
+        every, of = self.tables.filters
+        pairs: dict[tuple[int, int], int] = {}
+        asked = zip(line.tolist(), of[self.sub[sub]].tolist(), strict=True)
+        gate = [pairs.setdefault(pair, len(pairs)) for pair in asked]
+        passed = {filter_: self._returned(every[filter_]) for _, filter_ in pairs}
+        return np.array([lines[at] & passed[filter_] for at, filter_ in pairs]), np.array(gate, dtype=np.int64)
+
+    def shown(self, sub: Int) -> tuple[Bool, Int]:
+        """The sets of admissible rows that some sub-queries may return, and the set of each one."""
+        lines, line = distinct_numbers(self.line[sub])
+        return self.gates(sub, self.open(self.lines.clock[lines]), line)
 
     @cached_property
     def _ranges(self) -> tuple[Int, Int]:
@@ -331,15 +376,6 @@ class ScopeGroup:
     def _windowed(self, paths: tuple[str, ...]) -> Bool:
         """The rows with one of these paths."""
         return self.once(("paths", paths), lambda: glob_mask(self.column("path"), paths))
-
-    def returned(self, sub: Int) -> tuple[Bool, Int]:
-        """The rows that the distinct filters of some sub-queries pass, bool[filters, rows], and the filter of each.
-
-        `sub` are positions in `self.sub`.
-        """
-        every, of = self.tables.filters
-        used, line = distinct_numbers(of[self.sub[sub]])
-        return np.stack([self._returned(every[number]) for number in used.tolist()]), line
 
     def _returned(self, filter_: Filter) -> Bool:
         passed = self._passed(*filter_[:3])

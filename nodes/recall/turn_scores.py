@@ -9,7 +9,7 @@ a turn without such terms can match as an answer to the turn before it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +22,7 @@ from .bm25 import Bm25
 from .group_scores import Groups, of_groups
 from .lane_recall import entries_of
 from .pair_scores import Pairs, weighed_texts
-from .posting_recall import scores_of
-from .recall_entries import TermWeights
+from .posting_recall import Asked, Entries
 from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 from .turns import beside, sessions
 
@@ -54,7 +53,7 @@ class TurnScores(NamedTuple):
 
 def turn_scores(
     pairs: Pairs,
-    weights: TermWeights,
+    weighed: Sequence[Asked],
     tables: RecallTables,
     placements: pa.Table,
     postings: PostingIndex,
@@ -64,14 +63,14 @@ def turn_scores(
 
     Args:
         pairs: of request and row.
-        weights: the weight of each term of a sub-query in A(r).
+        weighed: the weights of terms in the lexical lane.
         tables: the inputs every lane reads.
         placements: the frame's placements.
         postings: the frame's index.
         bm25: the scoring of a posting.
     """
     scores = TurnScores(*np.zeros((4, len(pairs.row))))
-    for scope in tables.scope_groups("lexical") if len(weights.sub) else ():
+    for scope in tables.scope_groups("lexical") if weighed else ():
         if (groups := sessions(scope)) is None:
             continue
         own = np.isin(pairs.request, scope.request).nonzero()[0]
@@ -79,15 +78,16 @@ def turn_scores(
         turns = groups.of[local] >= 0
         own, local = own[turns], local[turns]
         asked = pairs.at(own)
-        found = beside(scope, placements, asked.request, local, groups.of, REACH, timed=True)
-        adjacent = np.where(found >= 0, scope.rows[found], -1)
-        scores.context[own], scores.answer[own] = _around(asked, adjacent, weights, tables, postings, bm25)
-        scores.session[own], scores.session_reach[own] = _of_sessions(scope, groups, asked, local, postings, bm25)
+        adjacent = beside(scope, placements, asked.request, local, groups.of, REACH, timed=True)
+        in_scope = [one for one in weighed if one.scope.group == scope.group]
+        scores.context[own], scores.answer[own] = _around(scope, asked, local, adjacent, in_scope)
+        of_session = _of_sessions(scope, groups, asked, local, entries_of(scope, postings, ("text",)), bm25)
+        scores.session[own], scores.session_reach[own] = of_session
     return scores
 
 
 def _of_sessions(
-    scope: ScopeGroup, groups: Groups, pairs: Pairs, local: Int, postings: PostingIndex, bm25: Bm25
+    scope: ScopeGroup, groups: Groups, pairs: Pairs, local: Int, entries: Entries, bm25: Bm25
 ) -> tuple[Float, Float]:
     """The best BM25 of each turn's session over the sub-queries of its request, and the maximum possible for each; 0 where
     a request sees fewer than two sessions.
@@ -95,13 +95,13 @@ def _of_sessions(
     best, reach = np.zeros(len(local)), np.zeros(len(local))
     if groups.count < 2:
         return best, reach
-    starts = pairs.starts(scope.tables.contracts.num_rows)
-    asking = replace(scope, sub=scope.sub[np.diff(starts)[scope.request] > 0])
-    for part in of_groups(asking, groups, postings, entries_of(asking, ("text",)), bm25):
-        for number, request in enumerate(asking.request[part.asked.subs].tolist() if part.groups > 1 else ()):
-            own = slice(*starts[request : request + 2].tolist())
-            score = scores_of(part.keys, part.asked, number)[groups.of[local[own]]]
-            best[own], reach[own] = np.maximum(best[own], score), np.maximum(reach[own], part.reach[number])
+    starts = pairs.starts(scope.tables.contracts.num_rows).tolist()
+    for part in of_groups(scope, groups, entries, bm25):
+        for number, request in enumerate(scope.request[part.asked.subs].tolist() if part.groups > 1 else ()):
+            own = slice(starts[request], starts[request + 1])
+            score = part.asked.score(number, groups.of[local[own]])
+            best[own] = np.maximum(best[own], score)
+            reach[own] = np.maximum(reach[own], part.reach[number])
     return best, reach
 
 
@@ -115,30 +115,30 @@ def _asks(evidence: pa.Table, row: Int) -> Bool:
 
 
 def _around(
-    pairs: Pairs,
-    adjacent: Int,
-    weights: TermWeights,
-    tables: RecallTables,
-    postings: PostingIndex,
-    bm25: Bm25,
+    scope: ScopeGroup, pairs: Pairs, local: Int, adjacent: Int, weighed: Sequence[Asked]
 ) -> tuple[Float, Float]:
-    """The amount that adjacent turns add to the best BM25 of each turn, and the best BM25 of the question before it."""
-    there, asks = adjacent >= 0, _asks(tables.evidence, adjacent[_BEFORE])
-    best = np.zeros((3, len(pairs.row)))
+    """The amount that adjacent turns add to the best BM25 of each turn, and the best BM25 of the question before it.
+
+    `adjacent` are positions in `scope.rows` as `local`, -1 for none.
+    """
+    there = adjacent >= 0
+    best = np.zeros((3, len(local)))
     if not there.any():
         return best[0], best[1]
-    length, near = tables.row_index.length, np.array(NEAR)[:, None]
+    near = np.array(NEAR)[:, None]
+    asks = _asks(scope.tables.evidence, np.where(there[_BEFORE], scope.rows[adjacent[_BEFORE]], -1))
     size = _WHOLE + (near * there).sum(axis=0)
-    long = _WHOLE * length[pairs.row] + (near * np.where(there, length[adjacent], 0)).sum(axis=0)
-    for own, terms in weighed_texts(pairs, weights, tables, postings, adjacent[there]):
-        row, around = pairs.row[own], adjacent[:, own]
-        alone, nearby = terms.times(row), terms.times(around.reshape(-1)).reshape(-1, *around.shape)
+    long = _WHOLE * scope.length[local] + (near * np.where(there, scope.length[adjacent], 0)).sum(axis=0)
+    for asked, number, own in weighed_texts(pairs, weighed):
+        key, turn, around = asked.key[asked.own(number)], local[own], adjacent[:, own]
+        alone = asked.keys.times(key, turn)
+        nearby = asked.keys.times(key, around.reshape(-1)).reshape(-1, *around.shape)
         together = (_WHOLE * alone + (near * nearby).sum(axis=1)) / _WHOLE
-        asked = np.where(asks[own], nearby[:, _BEFORE], 0)
+        question = np.where(asks[own], nearby[:, _BEFORE], 0)
         score = (
-            terms.score(alone, bm25, length[row], terms.mean),
-            terms.score(together, bm25, long[own], terms.mean * size[own]),
-            terms.score(asked, bm25, length[around[_BEFORE]], terms.mean),
+            asked.sum_of(number, alone, scope.length[turn]),
+            asked.sum_of(number, together, long[own], size[own]),
+            asked.sum_of(number, question, scope.length[around[_BEFORE]]),
         )
         best[:, own] = np.maximum(best[:, own], score)
     return np.where(there.any(axis=0), best[1] - best[0], 0.0), best[2]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, distinct_rows, integers, pair_positions, take_or
+from ..columns.keys import distinct_numbers, integers, pair_positions, take_or
 from ..columns.numbers import RESOLUTION
 from ..frames import RowIndex, VectorIndex, segments_of
 from ..kernels.compiled import in_threads, kernels
@@ -99,11 +99,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
 
 def _asked(scope: ScopeGroup, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
     distinct, of = distinct_numbers(vector)
-    allowed, filter_ = scope.returned(subs)
-    asked = scope.tables.clock[1][scope.request[subs]]
-    first, mask = distinct_rows(asked, filter_)
-    clocks, at = distinct_numbers(asked[first])
-    masks = scope.open(clocks)[at] & allowed[filter_[first]]
+    masks, mask = scope.shown(subs)
     chosen = np.flatnonzero(masks.any(axis=0) & vectors.encoded(scope.rows))
     masks = masks[:, chosen]
     k = np.minimum(scope.tables.lane_k[scope.sub[subs]], len(chosen))

@@ -27,7 +27,7 @@ from ...nodes.lanes import LANE_NAMES as LANES
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.recall.file_recall import NO_FILES
-from ...nodes.recall.recall_entries import NO_LEXICAL
+from ...nodes.recall.lane_recall import NO_LEXICAL
 from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, QUERY_VECTORS, REQUESTS, TABLES
 from ..corpus import Corpus, CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER, PairScores

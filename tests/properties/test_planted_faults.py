@@ -113,8 +113,8 @@ def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
     """The k best of all rows are taken first, and the withheld ones removed after."""
     right = posting_recall.best_rows
 
-    def wrong(keys: Any, asked: Any, gates: Any, gate: Any, k: Any, place: Any) -> Any:
-        number, row, score = right(keys, asked, np.ones_like(gates), gate, k, place)
+    def wrong(asked: Any, gates: Any, gate: Any, k: Any, place: Any) -> Any:
+        number, row, score = right(asked, np.ones_like(gates), gate, k, place)
         kept = gates[gate[number], row]
         return number[kept], row[kept], score[kept]
 

@@ -22,7 +22,7 @@ from scoped_retrieval.nodes import (
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.plugins import NO_PLUGINS
 from scoped_retrieval.nodes.recall.file_recall import FileRecall
-from scoped_retrieval.nodes.recall.recall_entries import NO_LEXICAL
+from scoped_retrieval.nodes.recall.lane_recall import NO_LEXICAL
 from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import LANE_HITS, TABLES
 from scoped_retrieval.pipeline.config.policies.roles import NO_ROLES, Roles
