@@ -211,7 +211,7 @@ def told_over_http(settings: Settings, snapshot_id: str, message: str) -> None:
     session = RetrieverPool(settings).session_of("ana")
     local = {"base_url": "http://localhost", "client": ("127.0.0.1", 9), "headers": {"x-scoped-retrieval": "1"}}
     with TestClient(application(settings), **local) as client:
-        for form in ("block", "search-result"):
+        for form in ("block", "context-block"):
             answer = client.get(f"/v1/snapshots/{snapshot_id}", params={"format": form})
             assert answer.headers["x-withheld"] == message
             assert TOOLS["replay"].call(session, {"snapshot_id": snapshot_id, "format": form})[1][1:] == [message]
@@ -243,7 +243,7 @@ def test_a_stored_answer_shows_no_item_whose_right_was_withdrawn_since(tmp_path:
     assert "in May" in (left.block or "") and [row["path"] for row in left.citations.to_pylist()] == ["docs/fees.md"]
     (warned,) = [row for row in left.conditions.to_pylist() if row["condition"] == "rights_withdrawn"]
     assert warned["action"] == "warn"
-    for form in ("block", "search-result"):
+    for form in ("block", "context-block"):
         assert rendered(settings, found.snapshot_id, form).withheld == (warned["message"],)
     if find_spec("fastapi"):
         told_over_http(settings, found.snapshot_id, warned["message"])
@@ -330,5 +330,5 @@ def test_no_reader_of_a_stored_answer_names_a_row_whose_right_was_withdrawn_sinc
         for words in forms:
             assert not any(f"{name}/fees.md" in told(*words) for name in withdrawn), words
         assert f"{left}/fees.md" in told("log", "--as", "csv") and told("why", f"{left}/fees.md")
-        main(["show", "@", "--as", "search-result", *flags])
+        main(["show", "@", "--as", "context-block", *flags])
         assert "withheld" in capsys.readouterr().err

@@ -27,7 +27,6 @@ from scoped_retrieval.pipeline.leaktest.canaries import ROLES
 from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot as audit_snapshot_of
-from scoped_retrieval.pipeline.views.xray import listed_rows
 from small_corpus import Story, row
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -206,11 +205,6 @@ def test_a_list_that_tells_of_rows_out_of_scope_is_found(
     assert "another answer" in {leak.kind for leak in report.leaks}
 
 
-def tables_of_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`show --as tables` shows everybody the columns of auditors."""
-    monkeypatch.setitem(renderings.FORMS, "tables", lambda seen: listed_rows(seen.rows, audit=True))
-
-
 def why_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """`why` says whether a row is stored, whoever asks."""
 
@@ -234,7 +228,6 @@ def refusal_of_known_projects(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "surface", "kind"),
     [
-        (tables_of_auditors, "show --as tables", "a column for auditors"),
         (why_of_everything, "why", "another refusal"),
         (refusal_of_known_projects, "refusal", "another refusal"),
     ],

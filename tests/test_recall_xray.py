@@ -94,6 +94,13 @@ def test_an_item_of_several_lanes_is_served_by_the_first_tier(lanes: list[str], 
     assert recall_xray(rows)["results"][0]["servedBy"] == tier
 
 
+@pytest.mark.parametrize(("earned", "penalty"), [(0.25, 0.0), (0.0, 0.25)])
+def test_the_best_item_of_a_kind_has_no_penalty(earned: float, penalty: float):
+    rows = copy.deepcopy(ROWS)
+    rows["ranked"][0]["diversity"] = earned
+    assert recall_xray(rows)["results"][0]["scoreDecomposition"]["mmrPenalty"] == penalty
+
+
 def test_a_memory_was_created_at_its_own_time_and_updated_no_earlier():
     rows, day = copy.deepcopy(ROWS), datetime(2026, 4, 18, tzinfo=UTC)
     for recorded, updated in ((day - timedelta(1), None), (day, None), (day + timedelta(1), "2026-04-19")):

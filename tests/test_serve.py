@@ -99,7 +99,7 @@ def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_other
         ("/engram/v1/recall/xray?q=role&q=rule", "Expected each parameter once, got it twice - at q"),
         (
             "/v1/snapshots/retr-snap-x-1?format=pdf",
-            "Expected one of json, text, markdown, xray, audit, tables, html, bundle",
+            "Expected one of json, text, markdown, xray, audit, html, bundle",
         ),
     ],
 )

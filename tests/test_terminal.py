@@ -44,7 +44,6 @@ COMMANDS = [
     ("show", "{snapshot}", "--as", "xray", "--json"),
     ("log",),
     ("log", "--json"),
-    ("log", "--as", "events"),
     ("log", "--of", "runs"),
     ("log", "--as", "csv"),
     ("show", "{snapshot}", "--as", "bundle"),

@@ -11,7 +11,7 @@ from scoped_retrieval.nodes.schema import Table
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, VIEWS
 from scoped_retrieval.pipeline.views.text_table import text_table
-from scoped_retrieval.pipeline.views.xray import LISTED, listed_rows, render_text
+from scoped_retrieval.pipeline.views.xray import caller_rows, render_text
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -96,8 +96,8 @@ def test_an_item_has_the_words_that_it_shares_with_the_question_and_its_best_ran
 
 def test_a_caller_is_told_of_no_access_gate_no_candidate_and_no_condition_for_auditors():
     hidden = ROWS["conditions"][0] | {"condition": "wall_disagreement", "audience": "audit"}
-    rows = dict.fromkeys(LISTED, ()) | ROWS | {"conditions": [*ROWS["conditions"], hidden]}
-    told = listed_rows(rows, audit=False)
+    rows = ROWS | {"conditions": [*ROWS["conditions"], hidden]}
+    told = caller_rows(rows)
     assert [gate["gate"] for gate in told["filter_ladder"]] == ["visibility", "recorded"]
     assert told["decisions"] == told["candidates"] == told["ranked"] == []
     assert [condition["condition"] for condition in told["conditions"]] == ["lane_off"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ LAST = 100
 QUESTION_SHOWN = 76
 """Characters of a question, which fit a line of a terminal; `--json` and the x-ray have all of it."""
 KINDS = ("answers", "runs", "checks", "inputs")
-FORMS = ("text", "events", "csv")
+FORMS = ("text", "csv")
 
 
 def log(
@@ -39,7 +38,7 @@ def log(
     ] = "answers",
     last: Annotated[
         int | None,
-        typer.Option("-n", min=0, help=f"Number of entries; 0 = all, as with --as csv or events. Default: {LAST}."),
+        typer.Option("-n", min=0, help=f"Number of entries; 0 = all, as with --as csv. Default: {LAST}."),
     ] = None,
     status: Annotated[
         str | None, typer.Option(help="Only answers of this status: ok, empty, denied, partial, failed or erased.")
@@ -49,7 +48,7 @@ def log(
         typer.Option(
             "--as",
             metavar="FORM",
-            help="text, events (one per answer as JSONL) or csv (context_actions.csv of document 001: mode, scope, k, "
+            help="text or csv (context_actions.csv of document 001: mode, scope, k, "
             "citations, which `index --add logs=FILE` imports as evidence for review).",
         ),
     ] = "text",
@@ -81,9 +80,9 @@ def log(
 
 def _answers(settings: Any, name: str | None, last: int, status: str | None, form: str) -> tuple[Any, str]:
     from ..reading.across_runs import latest
-    from ..reading.reports import actions_of, as_csv, events_of
+    from ..reading.reports import actions_of, as_csv
 
-    make = {"text": lambda _, rows: rows, "events": events_of, "csv": partial(actions_of, settings)}[form]
+    make = partial(actions_of, settings) if form == "csv" else lambda _, rows: rows
     listed = latest(settings, name, status=status, last=last, make=make)
     if name is None:
         note_left_out(len(listed.damaged))
@@ -94,9 +93,7 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
     found = [value for _, value in listed.entries]
     if form == "text":
         return found, "".join(map(_entry, found))
-    if form == "csv":
-        return found, as_csv(found)
-    return found, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in found)
+    return found, as_csv(found)
 
 
 def _entry(row: dict[str, Any]) -> str:

@@ -29,9 +29,9 @@ def show(
         typer.Option(
             "--as",
             metavar="FORM",
-            help="block (default), replay (all values), search-result (of Anthropic's Messages API); xray (why each item is shown, and what was "
+            help="block (default), replay (all values); xray (why each item is shown, and what was "
             "not); text, markdown, json (document 002); "
-            "audit, observation, context-block (document 000); bundle (document 004); html; tables; export (one "
+            "audit, observation, context-block (document 000); bundle (document 004); html; export (one "
             "file for auditors, which `verify FILE` checks). A run: html. A model input: text (default), neutral, openai, "
             "anthropic, decisions, ledger.",
         ),

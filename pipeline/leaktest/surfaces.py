@@ -41,7 +41,7 @@ Surfaces = dict[str, str]
 
 SHOWN = "show --as {}"
 """The surface of a format."""
-_WITH_QUESTION = ("json", "text", "markdown", "xray", "tables", "html", "bundle")
+_WITH_QUESTION = ("json", "text", "markdown", "xray", "html", "bundle")
 ECHOES = frozenset(map(SHOWN.format, _WITH_QUESTION)) | {"scores"}
 """Surfaces that repeat the question."""
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
@@ -102,12 +102,6 @@ def refusal(answer: Retrieval, project: str) -> str:
     """The answer to a request in a project that is not granted, without the project's name."""
     text = _json([answer.status, answer.action, answer.conditions, answer.citations, answer.block])
     return text.replace(project, "PROJECT")
-
-
-def audit_keys(tables: str) -> list[str]:
-    """Auditor columns that the rows by table show, as `table.column`."""
-    shown = {(name, column) for name, rows in json.loads(tables).items() for row in rows[:1] for column in row}
-    return sorted(f"{name}.{column}" for name, column in shown if not TABLES[name].shows(column))
 
 
 def plain(text: str, folder: Path) -> str:

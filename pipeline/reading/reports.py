@@ -1,6 +1,6 @@
-"""Reports on runs, as far as the principal may see them: page, measurements, events, and what `verify` finds.
+"""Reports on runs, as far as the principal may see them: page, measurements, and what `verify` finds.
 
-Reads: settings, a run. Gives: `report_of`, `measured` for `lineage`, `events_of`, `actions_of`, and `verified` of one run or
+Reads: settings, a run. Gives: `report_of`, `measured` for `lineage`, `actions_of`, and `verified` of one run or
 a folder of them, where a run that cannot be read is a finding about that run, and the others are checked regardless.
 
 Note: `actions_of` is a view: the snapshots are the record, and `index --add logs=context_actions.csv` imports it as
@@ -10,14 +10,14 @@ evidence for review, each line owned by its principal.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
 from ...nodes.errors import InputError, VerificationError
-from ...nodes.tables import BLOCKS, REQUESTS
+from ...nodes.tables import REQUESTS
 from ..config.opening import signer_of
 from ..config.settings import Settings
 from ..progress import counted
@@ -25,7 +25,6 @@ from ..runs import Run, RunProblem, Runs, verify
 from ..runs.ids import RUN_ID, run_named
 from ..runs.log import LOG, RunLog
 from ..runs.parts import READABLE
-from ..views.harness_forms import event
 from ..views.text_table import csv_table
 from .access import known_runs, opened, unknown
 from .present_rights import JUDGED_BY, items_within_rights
@@ -75,13 +74,6 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
         took = run.timings_of(name)
         rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in READABLE}
     return run, rows, took.nodes if took else {}
-
-
-def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The events of S0.83 of some snapshots of a run, in their order."""
-    intents = _by_request(run, REQUESTS.name, "intent_id")
-    items = _by_request(run, BLOCKS.name, "items")
-    return [event(row, items.get(row["request_id"], 0), intents.get(row["request_id"])) for row in snapshots]
 
 
 def _by_request(run: Run, table: str, column: str) -> dict[str, Any]:

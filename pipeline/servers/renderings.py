@@ -23,11 +23,10 @@ from ..runs import Replay
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
 from ..views.bundle import bundle
-from ..views.harness_forms import search_results
 from ..views.printed import json_document, printed
 from ..views.recall_xray import envelope, recall_xray, render_xray
 from ..views.report import Timings, snapshot_page
-from ..views.xray import listed_rows, render_text, rows_of
+from ..views.xray import render_text, rows_of
 
 if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
@@ -67,20 +66,18 @@ FORMS: Mapping[str, Callable[[Shown], Any]] = {
     "markdown": lambda seen: render_xray(seen.xray, "markdown"),
     "xray": lambda seen: render_text(seen.rows, audit=seen.audit),
     "audit": lambda seen: audit_snapshot(seen.rows, audit=seen.audit),
-    "tables": lambda seen: listed_rows(seen.rows, audit=seen.audit),
     "html": lambda seen: snapshot_page(seen.rows, audit=seen.audit, took=seen.took),
     "bundle": lambda seen: bundle(seen.rows, audit=seen.audit, max_age_days=seen.max_age_days),
     "replay": lambda seen: answer_values(seen.answer),
     "block": lambda seen: seen.answer.block or "",
     "observation": lambda seen: seen.answer.observation,
     "context-block": lambda seen: seen.answer.context_block,
-    "search-result": lambda seen: search_results(seen.answer.citations.to_pylist(), seen.answer.context_block),
 }
 """What a reader gets in each format: text, or plain values, which are printed as JSON."""
 FORMATS = Vocabulary("format", (*FORMS, "export"))
 """json, text, markdown: the x-ray of document 002; xray: as people read it, with what was not shown; audit: the
-RetrievalAuditSnapshot of document 000; tables: rows by table; bundle: the RetrievalBundle of document 004; replay: the
-values of the answer; block: the text for the model; observation, context-block: the same for a harness, in the forms of document 000; search-result: the same for Anthropic's Messages API; export: one file for auditors, which `verify FILE` checks.
+RetrievalAuditSnapshot of document 000; bundle: the RetrievalBundle of document 004; replay: the
+values of the answer; block: the text for the model; observation, context-block: the same for a harness, in the forms of document 000; export: one file for auditors, which `verify FILE` checks.
 """
 XRAY = Vocabulary("format", ("json", "text", "markdown"))
 """The formats of the x-ray of document 002."""

@@ -1,5 +1,4 @@
-"""The values that document 000 passes to a harness: the event, the observation, the citation map and the context block;
-and the block as search results.
+"""The values that document 000 passes to a harness: the event, the observation, the citation map and the context block.
 
 Every function reads the tables of one snapshot, so a replay returns the same as the retrieval. Names are the document's
 own, in camel case; inside the project they are snake case.
@@ -82,25 +81,3 @@ def context_block(snapshot: Row, trimmed: pa.Table, citations: Sequence[Row]) ->
         ],
         "snapshotId": snapshot["snapshot_id"],
     }
-
-
-def search_results(citations: Sequence[Mapping[str, Any]], context_block: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A block as search results of Anthropic's Messages API, which cites them itself: content blocks in the order of the
-    items, under the same labels; an item with an erased text is left out. The budget applies to the block, whose frames
-    have another length.
-    """
-    shown = {item["citationId"]: item for item in context_block["items"] if item["text"] is not None}
-    found = []
-    for cited in citations:
-        if item := shown.get(cited["label"]):
-            about = " ".join(str(cited["section"] or cited["path"] or cited["source_id"]).split())
-            found.append(
-                {
-                    "type": "search_result",
-                    "source": cited["locator"] or cited["source_id"],
-                    "title": f"[{cited['label']}] {about} ({item['authority']} authority, {item['trust']})",
-                    "content": [{"type": "text", "text": item["text"]}],
-                    "citations": {"enabled": True},
-                }
-            )
-    return found

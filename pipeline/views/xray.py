@@ -29,12 +29,11 @@ Rows = Mapping[str, Sequence[Row]]
 `failures`.
 """
 
-LISTED = (
+TABLES_READ = (
     "requests", "failures", "contracts", "snapshots", "blocks", "sub_queries", "filter_ladder", "candidates", "ranked",
     "trimmed", "trims", "citations", "decisions", "conditions",
+    "hits", "item_details", "rerank_weights", "score_terms",
 )  # fmt: skip
-"""The tables of an x-ray."""
-TABLES_READ = (*LISTED, "hits", "item_details", "rerank_weights", "score_terms")
 """The tables that views of one snapshot read."""
 
 STAGES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
@@ -129,12 +128,6 @@ def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
     shown["filter_ladder"] = [row for row in shown.get("filter_ladder", []) if row.get("gate_class") != "access"]
     shown["ranked"] = []
     return shown
-
-
-def listed_rows(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
-    """The rows of the tables of an x-ray, without `audit` those of a caller."""
-    listed = {name: rows[name] for name in LISTED}
-    return listed if audit else caller_rows(listed)
 
 
 def render_text(rows: Rows, *, audit: bool = True) -> str:
