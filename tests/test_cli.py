@@ -235,6 +235,16 @@ def test_the_id_in_a_block_leads_to_its_snapshot(shop, capsys: pytest.CaptureFix
         assert run(*command, reference, capsys=capsys)[:2] == run(*command, snapshot, capsys=capsys)[:2]
 
 
+def test_the_x_ray_of_an_exact_look_up_has_its_measured_time_for_auditors(shop, capsys, monkeypatch):
+    _, snapshot = ask(capsys=capsys)
+    (cited, *_) = json.loads(run("show", snapshot, "--json", capsys=capsys)[1])["citations"]
+    shown = [json.loads(run("xray", f"What says {cited['evidence_id']}?", "--json", capsys=capsys)[1])["snapshot"]]
+    grants = shop / ".scoped-retrieval/corpus/grants.yaml"
+    grants.write_text("principals: {ana: {projects: [shop]}}\n")
+    shown.append(json.loads(run("show", "--as", "json", capsys=capsys)[1])["snapshot"])
+    assert shown[0]["tierExplain"]["latencyMs"] > 0 and "latencyMs" not in shown[1]["tierExplain"]
+
+
 def test_an_answer_is_named_by_how_long_ago_its_reader_asked(
     shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

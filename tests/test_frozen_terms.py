@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.lanes import LANE_NAMES as LANES
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
-from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions, known_items
+from scoped_retrieval.pipeline.evaluation.synthetic import commit_collection, known_items
 
 from scoped_retrieval import Retriever
 
@@ -77,9 +77,8 @@ def test_commits_ask_about_the_state_before_them(tmp_path):
         (tmp_path / "retry.py").write_text(f"TIMES = {number}\n")
         git(tmp_path, "add", "-A")
         git(tmp_path, "commit", "-qm", subject)
-    requests, qrels = commit_questions(tmp_path, project="p")
+    found = commit_collection(tmp_path, 100)
     first, second = git(tmp_path, "rev-list", "--max-count=2", "--skip=1", "HEAD").split()
-    assert [(r["question"], r["time"]["as_of"]) for r in requests] == [
-        ("Retry: wait longer", f"commit:{first}"), ("Retry three times", f"commit:{second}"),
-    ]  # fmt: skip
-    assert qrels["doc_id"].tolist() == ["retry.py", "retry.py"]
+    asked = [("Retry: wait longer", first), ("Retry three times", second)]
+    assert found.queries[["text", "commit"]].apply(tuple, axis=1).tolist() == asked
+    assert found.qrels["doc_id"].tolist() == ["retry.py", "retry.py"]

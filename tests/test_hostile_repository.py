@@ -14,7 +14,8 @@ from command_line import run
 from context_session import Session
 from hostile_repository import Hostile, hostile_repository_fixture
 from repositories import committed, git
-from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.evaluation.synthetic import commit_collection
 
 __all__ = ["hostile_repository_fixture"]
 
@@ -68,8 +69,8 @@ def test_no_command_executes_what_a_repository_configures(hostile_repository: Ho
     for command in commands:
         code, _, err = run(*command, capsys=capsys)
         assert (code, hostile_repository.ran()) == (0, []), (command, err)
-    requests, _ = commit_questions(folder, project="p")
-    assert len(requests) == 2
+    with pytest.raises(InputError, match="unable to read"):  # an object that its remote promises
+        commit_collection(folder, 100)
     assert hostile_repository.ran() == []
 
 

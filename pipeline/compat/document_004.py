@@ -61,10 +61,9 @@ from ..corpus.store import Corpus
 from ..encoders.choice import OPENAI, EncoderChoice
 from ..encoders.cross_encoder import PairScores
 from ..encoders.openai_encoder import OpenAIEncoder
-from ..line.driver import SCOPED, build_driver
+from ..line.driver import build_driver
 from ..parsing.documents import ModelDocument, checked
 from ..requests.resolve import RequestResolver
-from ..sources.importing import normalize
 from ..sources.jsonl import parse_json
 from ..views.bundle import (
     TABLES_READ,
@@ -83,8 +82,7 @@ from .stored_records import (
     StoredChunk,
     StoredDocument,
     StoredRecords,
-    import_row,
-    import_table,
+    normalized,
 )
 
 __all__ = [
@@ -237,26 +235,10 @@ async def retrieve_async(**arguments: Any) -> dict[str, Any]:
 
 
 @either_case
-def embed(store: CorpusStore, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL) -> int:
-    """Add a vector of the model to every chunk without one; returns how many were added.
-
-    Raises:
-        ModelError: the server returns no vector.
-    """
-    known, encoder = store.vectors(model), QueryEncoder(model, url)
-    missing = [chunk for _, chunk in store.chunks() if chunk.chunk_id not in known]
-    for chunk, vector in zip(missing, encoder.encode([chunk.content for chunk in missing]), strict=True):
-        store.insert_embedding(chunk.chunk_id, vector, model)
-    return len(missing)
-
-
-@either_case
 def build_query(task_text: str, overlay: Overlay = None, context: str | None = None) -> dict[str, Any]:
     """The query trace of a task under an overlay: the query of each lane, and the conditions on every row."""
-    now = datetime.now(UTC)
-    planned, requests = _planned(task_text, overlay, context, now)
-    rows = {name: planned[name].to_pylist() for name in ("contracts", "sub_queries")}
-    return query_trace({**rows, "requests": requests.to_pylist()}, now)
+    line = _Line((), overlay, task_text, context)
+    return query_trace(line.rows("contracts", "sub_queries"), line.now)
 
 
 @either_case
@@ -302,7 +284,7 @@ def metadata_filter(candidates: Sequence[Candidate], overlay: Overlay = None) ->
     """`{admitted, rejected}`: the candidates by the gates' verdicts under the overlay; rejected ones with their
     `reason`.
     """
-    verdicts = _Tail(candidates, overlay).verdicts
+    verdicts = _Line(candidates, overlay).verdicts
     judged = list(zip(candidates, verdicts["admitted"].to_pylist(), verdicts["reason_code"].to_pylist(), strict=True))
     return {
         "admitted": [one for one, admitted, _ in judged if admitted],
@@ -313,28 +295,24 @@ def metadata_filter(candidates: Sequence[Candidate], overlay: Overlay = None) ->
 @either_case
 def rerank(candidates: Sequence[Candidate], overlay: Overlay = None, task_text: str = "") -> list[Candidate]:
     """The remaining candidates in display order, each with `final` and its contributions."""
-    tail = _Tail(candidates, overlay, task_text)
-    made = tail.run("packs", "ranked")
-    ranked = {row["evidence_id"]: row for row in made["ranked"].to_pylist()}
-    kept = made["packs"].filter(pc.greater(made["packs"]["position"], 0))["evidence_id"].to_pylist()
+    line = _Line(candidates, overlay, task_text)
+    made = line.rows("packs", "ranked")
+    ranked = {row["evidence_id"]: row for row in made["ranked"]}
     terms = [name for name in TABLES["rerank_weights"].columns if name != "request_id"]
     return [
-        tail.named[id_] | {"final": ranked[id_]["final"], "scores": {name: ranked[id_][name] for name in terms}}
-        for id_ in kept
+        line.named[id_] | {"final": ranked[id_]["final"], "scores": {name: ranked[id_][name] for name in terms}}
+        for id_ in (row["evidence_id"] for row in made["packs"] if row["position"] > 0)
     ]
 
 
 def assemble_bundle(given: Mapping[str, Any]) -> dict[str, Any]:
     """The RetrievalBundle of candidates: `{role_id, task_text, overlay, candidates, packet_context_summary}`."""
     named = _snake_keys(given)
-    overlay = named.get("overlay")
-    tail = _Tail(
-        named["candidates"], overlay, named["task_text"], named.get("packet_context_summary"), named.get("role_id")
-    )
-    made = tail.run(*(name for name in TABLES_READ if name not in ("requests", "failures", "contracts", "sub_queries")))
-    rows = {name: table.to_pylist() for name, table in {**tail.planned, **made, "requests": tail.requests}.items()}
-    limit = max_age_days(policies_of(overlay).roles.policies, named.get("role_id"))
-    chunks = {id_: one["chunk_id"] for id_, one in tail.named.items()}
+    overlay, role = named.get("overlay"), named.get("role_id")
+    line = _Line(named["candidates"], overlay, named["task_text"], named.get("packet_context_summary"), role)
+    rows = line.rows(*(name for name in TABLES_READ if name not in ("requests", "failures")))
+    limit = max_age_days(policies_of(overlay).roles.policies, role)
+    chunks = {id_: one["chunk_id"] for id_, one in line.named.items()}
     return bundle(rows, audit=True, max_age_days=limit, chunk_ids=chunks)
 
 
@@ -390,105 +368,70 @@ def _candidate(document: StoredDocument, chunk: StoredChunk) -> Candidate:
     return own | parts | dict.fromkeys(SCORES, 0.0)
 
 
-_PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
-
-
-def _planned(
-    task_text: str, overlay: Overlay, context: str | None, now: datetime, role: str | None = None
-) -> tuple[dict[str, pa.Table], pa.Table]:
-    policies = policies_of(overlay)
-    names = policies.roles.names
-    row = {
-        "request_id": REQUEST, "question": task_text or "-", "context_summary": context, "project": PROJECT,
-        "purpose": PURPOSE, "role": role or (names[0] if names else None),
-    }  # fmt: skip
-    grants, unasked = grant_all(PRINCIPAL, PROJECT), cast("Corpus", None)  # no task names a commit
-    requests, _ = RequestResolver(PRINCIPAL, unasked, grants).resolve([row], now)
-    inputs = {"requests": requests, "grants": grants.table, **policies.inputs()}
-    unread = {table.name: table.empty() for table in (SESSION_EVENTS, SESSION_TEXTS)}
-    return build_driver().execute([*SCOPED, *_PLANNED], inputs=inputs, overrides=unread), requests
-
-
-class _Tail:
-    """The line after recall, over given candidates."""
+class _Line:
+    """The line after recall, over given candidates: every table is computed from them and one request."""
 
     def __init__(
         self, candidates: Sequence[Candidate], overlay: Overlay, task_text: str = "", context: str | None = None,
         role: str | None = None,
     ) -> None:  # fmt: skip
-        self._now = datetime.now(UTC)
-        self._overlay = overlay
-        self.planned, self.requests = _planned(task_text, overlay, context, self._now, role)
-        pairs = [
+        policies, self.now, grants = policies_of(overlay), datetime.now(UTC), grant_all(PRINCIPAL, PROJECT)
+        asked = {
+            "request_id": REQUEST, "question": task_text or "-", "context_summary": context, "project": PROJECT,
+            "purpose": PURPOSE, "role": role or next(iter(policies.roles.names), None),
+        }  # fmt: skip
+        unasked = cast("Corpus", None)  # no task names a commit
+        self._requests, _ = RequestResolver(PRINCIPAL, unasked, grants).resolve([asked], self.now)
+        parts = [
             (StoredDocument.model_validate(one["document"]), StoredChunk.model_validate(one["chunk"]))
             for one in candidates
         ]
-        rows = [import_row(document, chunk) for document, chunk in pairs]
-        normal, _ = normalize(import_table(rows), project=PROJECT, principal=PRINCIPAL, now=UNDATED)
-        self._frame = Corpus.of_rows(normal, now=UNDATED).frame()
-        ids = self._frame.evidence.select(["entity", "evidence_id"]).to_pylist()
-        of_chunk = {row["entity"]: row["evidence_id"] for row in ids}
-        self.named = {of_chunk[one["chunk_id"]]: one for one in candidates}
-        self._candidates = self._table(candidates, [of_chunk[one["chunk_id"]] for one in candidates])
-        self._scores = self._lane_scores(candidates)
+        frame = Corpus.of_rows(normalized(parts), now=UNDATED).frame()
+        of_chunk = dict(zip(*(frame.evidence[name].to_pylist() for name in ("entity", "evidence_id")), strict=True))
+        ids = [of_chunk[one["chunk_id"]] for one in candidates]
+        self.named = dict(zip(ids, candidates, strict=True))
+        captures = CAPTURES.build({"request_id": [REQUEST], "snapshot_id": [REQUEST], "created_at": [self.now]})
+        self._inputs: dict[str, Any] = {
+            **frame.inputs(), **policies.inputs(), "requests": self._requests, "failures": FAILURES.empty(),
+            "grants": grants.table, "lanes": (), "bm25": None, "counters": Counters(), "provenance": PROVENANCE.empty(),
+            "captures": captures, "lane_states": LANE_STATES.empty(), "query_vectors": NOTHING_ENCODED,
+            "cross_encoder": PairScores(None),
+        }  # fmt: skip
+        self._known: dict[str, Any] = {
+            **{table.name: table.empty() for table in (SESSION_EVENTS, SESSION_TEXTS, HITS)}, "file_recall": NO_FILES,
+        }  # fmt: skip
+        scores = {lane: np.array([float(one.get(lane, 0.0)) for one in candidates]) for lane in SCORES}
+        keys = {"request_id": [REQUEST] * len(ids), "evidence_id": ids, "pool_rank": np.arange(1, len(ids) + 1)}
+        row, placement = (
+            positions(pa.array(ids, pa.string()), table["evidence_id"]) for table in (frame.evidence, frame.placements)
+        )
+        pool = keys | {
+            "row": row, "placement": placement, "merge_score": 1.0 / (60 + keys["pool_rank"]),
+            "lanes": [[lane for lane in SCORES if one.get(lane, 0.0) > 0] for one in candidates],
+            "intents": [[]] * len(ids), **{column: scores[lane] for lane, column in SCORES.items()},
+            "symbol_raw": np.zeros(len(ids)),
+        }  # fmt: skip
+        self._known["candidates"] = CANDIDATES.build(pool | {"withheld": np.zeros(len(ids), bool)})
         self.verdicts = self.run("verdicts")["verdicts"]
-        withheld = pc.invert(flat(self.verdicts["admitted"]))
-        at = CANDIDATES.schema.get_field_index("withheld")
-        self._candidates = self._candidates.set_column(at, CANDIDATES.schema.field(at), withheld)
+        admitted = flat(self.verdicts["admitted"])
+        self._known["candidates"] = CANDIDATES.build(pool | {"withheld": pc.invert(admitted)})
+        reach = max((float(one.get("lexical_reach", 0.0)) for one in candidates), default=0.0)
+        reach = reach or max(scores["lexical"], default=0.0) / REACHED
+        # Document 004 has neither turns nor feedback.
+        absent = dict.fromkeys(
+            ("context", "answer", "session", "session_reach", "feedback_rank", *FEEDBACK_TERMS), np.zeros(len(ids))
+        )
+        raw = {"bm25": scores["lexical"], "bm25_reach": np.full(len(ids), reach), "cosine": scores["semantic"]}
+        self._known["lane_scores"] = LANE_SCORES.build({**keys, **raw, **absent}, rows=len(ids)).filter(admitted)
 
     def run(self, *wanted: str) -> dict[str, pa.Table]:
         """Some tables of the line, by name."""
-        captures = CAPTURES.build({"request_id": [REQUEST], "snapshot_id": [REQUEST], "created_at": [self._now]})
-        inputs: dict[str, Any] = {
-            **self._frame.inputs(), **policies_of(self._overlay).inputs(), "requests": self.requests,
-            "failures": FAILURES.empty(), "grants": grant_all(PRINCIPAL, PROJECT).table, "lanes": (), "bm25": None,
-            "counters": Counters(), "provenance": PROVENANCE.empty(), "captures": captures,
-            "lane_states": LANE_STATES.empty(), "query_vectors": NOTHING_ENCODED,
-            "cross_encoder": PairScores(None),
-        }  # fmt: skip
-        found: dict[str, Any] = {"file_recall": NO_FILES}
-        known = {**self.planned, **found, "hits": HITS.empty(), "candidates": self._candidates}
-        if not {*wanted} <= {"verdicts"}:
-            admitted = pc.is_in(
-                self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]
-            )
-            scores = self._scores.filter(admitted)
-            known |= {"lane_scores": scores}
-        return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
+        return build_driver().execute(list(wanted), inputs=self._inputs, overrides=self._known)
 
-    def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
-        """LANE_SCORES of the candidates, from the scores that they carry."""
-        bm25 = [float(one.get("lexical", 0.0)) for one in candidates]
-        reach = max((float(one.get("lexical_reach", 0.0)) for one in candidates), default=0.0)
-        keys = {name: self._candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
-        cosine = [float(one.get("semantic", 0.0)) for one in candidates]
-        reached = np.full(len(bm25), reach or max(bm25, default=0.0) / REACHED)
-        absent = dict.fromkeys(("context", "answer", "session", "session_reach", *FEEDBACK_TERMS), np.zeros(len(bm25)))
-        absent |= {"feedback_rank": np.zeros(len(bm25), np.int32)}  # document 004 has neither turns nor feedback
-        return LANE_SCORES.build(
-            {**keys, "bm25": bm25, "bm25_reach": reached, "cosine": cosine, **absent}, rows=len(bm25)
-        )
-
-    def _table(self, candidates: Sequence[Candidate], ids: Sequence[str]) -> pa.Table:
-        wanted = pa.array(ids, pa.string())
-        row, placement = (positions(wanted, t["evidence_id"]) for t in (self._frame.evidence, self._frame.placements))
-        count = len(candidates)
-        return CANDIDATES.build(
-            {
-                "request_id": [REQUEST] * count,
-                "evidence_id": wanted,
-                "row": row,
-                "placement": placement,
-                "pool_rank": np.arange(1, count + 1, dtype=np.int32),
-                "merge_score": 1.0 / np.arange(61, 61 + count),
-                "lanes": [[lane for lane in SCORES if one.get(lane, 0.0) > 0] for one in candidates],
-                "intents": [[]] * count,
-                **{column: [float(one.get(lane, 0.0)) for one in candidates] for lane, column in SCORES.items()},
-                "symbol_raw": np.zeros(count),
-                "withheld": np.zeros(count, dtype=bool),
-            },
-            rows=count,
-        )
+    def rows(self, *wanted: str) -> dict[str, list[dict[str, Any]]]:
+        """The rows of some tables and of the request, by name."""
+        tables = {**self.run(*wanted), "requests": self._requests}
+        return {name: table.to_pylist() for name, table in tables.items()}
 
 
 def _snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:

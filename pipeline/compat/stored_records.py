@@ -1,7 +1,7 @@
 """The records of a `CorpusStore`: documents, chunks and vectors in SQLite, and the corpus built from them.
 
-Reads: records as they are inserted. Gives: `StoredRecords`, which the stages of document 004 search, and the import
-rows of a chunk.
+Reads: records as they are inserted. Gives: `StoredRecords`, which the stages of document 004 search, and `normalized`
+rows of chunks.
 
 Note: a chunk that is inserted again replaces the earlier one, also in the index: the corpus is rebuilt from the records
 after each change.
@@ -10,7 +10,7 @@ after each change.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -125,8 +125,7 @@ class StoredRecords:
     def corpus(self, model: str | None = None) -> Corpus:
         """The store as a corpus, with the vectors of a model; built once per state of the store."""
         if model not in self._corpora:
-            table = import_table([import_row(document, chunk) for document, chunk in self.chunks()])
-            normal, _ = normalize(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)
+            normal = normalized(self.chunks())
             vectors = self.vectors(model) if model else {}
             encoder = _GivenVectors(model or "", normal, vectors) if vectors else None
             self._corpora[model] = Corpus.of_rows(normal, now=UNDATED, encoder=encoder)
@@ -188,8 +187,15 @@ class StoredRecords:
         self._chunk_ids = None
 
 
-def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
-    """A chunk as an import row."""
+def normalized(chunks: Iterable[tuple[StoredDocument, StoredChunk]]) -> pa.Table:
+    """Chunks with their documents as rows of evidence."""
+    rows = [_import_row(document, chunk) for document, chunk in chunks]
+    table = IMPORT_ROWS.from_rows(rows).select(list(rows[0]) if rows else ["source_id", "text"])
+    return normalize(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)[0]
+
+
+def _import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
+    """A chunk as an import row, with the columns that it sets."""
     kind = ORIGIN_CLASSES.aliases.get(document.source_type, document.source_type)
     return {
         "source_id": document.source_id,
@@ -216,11 +222,6 @@ def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
         "recorded_time": document.updated_at or UNDATED,
         "text": chunk.content,
     }
-
-
-def import_table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows of `import_row` as an import table, with only the columns that they set."""
-    return IMPORT_ROWS.from_rows(rows).select(list(rows[0]) if rows else ["source_id", "text"])
 
 
 def _without_secret(key: str | None, at: str) -> None:

@@ -54,14 +54,14 @@ class FrozenTerms:
         run: Run,
         qrels: pd.DataFrame,
         *,
-        documents: str | pd.Series = "evidence_id",
+        documents: pd.Series | None = None,
         queries: Sequence[str] | None = None,
     ) -> FrozenTerms:
         """The candidates of judged requests of a run, which should have one purpose, since weights belong to one.
 
         Args:
             qrels: query_id (the request), doc_id and relevance.
-            documents: the content of `doc_id`, `evidence_id` or `path`; or the document of each evidence id.
+            documents: the document of each evidence id; default: every row is one, named by its id.
             queries: the requests; default: those that are judged.
 
         Raises:
@@ -72,10 +72,9 @@ class FrozenTerms:
             queries = sorted(set(weights["request_id"].to_pylist()) & set(qrels["query_id"]))
         if not queries:
             raise InputError.described("judgements of requests of the run", "none", f"{run.run_id}.qrels")
-        if not isinstance(documents, pd.Series):
-            ids = run.table("decisions", texts=True).select(["evidence_id", "path"]).to_pandas()
-            ids = ids.drop_duplicates("evidence_id").set_index("evidence_id", drop=False)
-            documents = pd.Series(ids[documents].fillna(""))
+        if documents is None:
+            ids = pc.unique(terms["evidence_id"]).to_pylist()
+            documents = pd.Series(ids, index=ids)
         return cls((), terms, weights, documents, qrels[qrels["relevance"] > 0]).of_queries(queries)
 
     def of_queries(self, queries: Sequence[str]) -> FrozenTerms:

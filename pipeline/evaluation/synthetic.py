@@ -1,7 +1,7 @@
 """Judged requests without judges: known items of a corpus, and commits of a repository.
 
-Reads: rows of evidence, or a Git history. Gives: `known_items` and `commit_questions`, requests with their qrels, and
-`commit_collection`, which judges lines, too.
+Reads: rows of evidence, or a Git history. Gives: `known_items`, requests with their qrels, and `commit_collection`, which
+judges lines, too.
 
 Note: a known item is a row that is searched for with its own words (Azzopardi et al. 2007): such figures compare
 weights on one corpus, and do not carry over to real questions. A commit's subject serves as a question, answered by the
@@ -11,7 +11,6 @@ files that it changed; it is run against the state before the commit.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -63,14 +62,10 @@ def known_items(evidence: pa.Table, count: int, **fields: Any) -> tuple[Requests
     return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])
 
 
-def commit_questions(repository: str | Path, count: int = 100, **fields: Any) -> tuple[Requests, pd.DataFrame]:
-    """The subjects of the latest commits as questions about the state before them, and the files that each changed.
+def commit_collection(repository: Path, count: int) -> Collection:
+    """The subjects of the latest commits, about the state before each: the files that it changed, and their lines.
 
-    Merges, commits that change no file or more than eight, and those that only add files are skipped. The requests need
-    the history of the repository (`index --history`).
-
-    Returns:
-        The requests, and qrels (query_id, doc_id, relevance) by path.
+    Merges, commits that change no file or more than eight, and those that only add files are skipped.
 
     Raises:
         InputError: there is no Git history here, or no such commit in it.
@@ -78,42 +73,30 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     git = Git(repository)
     head = git.head()
     options = ("--first-parent", "--no-merges", f"--max-count={count * 4}", "--encoding=UTF-8", "--format=%H %s")
-    lines = git.run("rev-list", *options, head).decode("utf-8", "replace").split("\n")
-    subjects = dict(line.split(" ", 1) for line in lines if line and not line.startswith("commit "))
-    commits = [commit for commit in reversed(git.commits(head)) if commit.parent and commit.sha in subjects]
-    requests, relevant = [], []
+    listed = git.run("rev-list", *options, head).decode("utf-8", "replace").split("\n")
+    subjects = dict(line.split(" ", 1) for line in listed if line and not line.startswith("commit "))
+    history = git.commits(head)
+    commits = [commit for commit in reversed(history) if commit.parent and commit.sha in subjects]
+    asked, changed = [], []
     for commit, group in groupby(git.changes(commits) or (), key=attrgetter("commit")):
         changes = list(group)
-        changed = [
+        paths = [
             change.path.decode("utf-8", "replace") for change in changes if ABSENT not in (change.before, change.mode)
         ]
-        if not changed or len(changes) > _FILES or len(requests) == count:
+        if not paths or len(changes) > _FILES or len(asked) == count:
             continue
-        request_id = f"commit-{commit.sha[:12]}"
-        time: Mapping[str, str] = {"as_of": f"commit:{commit.parent}"}
-        requests.append({"request_id": request_id, "question": subjects[commit.sha], "time": time, **fields})
-        relevant += [(request_id, path, 1) for path in changed]
-    if not requests:
+        query = f"commit-{commit.sha[:12]}"
+        asked.append((query, subjects[commit.sha], commit.parent))
+        changed += [(query, path, 1) for path in paths]
+    if not asked:
         raise InputError.described("commits that change files of the commit before", "none", str(repository))
-    return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])
-
-
-def commit_collection(repository: Path, count: int) -> Collection:
-    """The subjects of the latest commits, about the state before each: the files that it changed, and their lines.
-
-    Raises:
-        InputError: there is no Git history here, or no such commit in it.
-    """
-    git = Git(repository)
-    requests, qrels = commit_questions(repository, count)
-    asked = [(r["request_id"], r["question"], r["time"]["as_of"].removeprefix("commit:")) for r in requests]
     queries = pd.DataFrame(asked, columns=pd.Index(["query_id", "text", "commit"]))
-    files = qrels.rename(columns={"doc_id": "path"})
+    files = pd.DataFrame(changed, columns=pd.Index(["query_id", "path", "relevance"]))
     lines = pd.concat([_changed_lines(git, query) for query in queries["query_id"]]).merge(files)
     lines["path"] += ":" + lines["first"].astype(str) + "-" + lines["last"].astype(str)
-    commits = [commit for commit in git.commits("HEAD") if commit.sha in set(queries["commit"])]
+    before = [commit for commit in history if commit.sha in set(queries["commit"])]
     judged = pd.concat([files, lines[[*files]]], ignore_index=True)
-    return code_collection(repository.name, *snapshots_of(git, commits), queries, judged, "explain-code")
+    return code_collection(repository.name, *snapshots_of(git, before), queries, judged, "explain-code")
 
 
 def _changed_lines(git: Git, query: str) -> pd.DataFrame:

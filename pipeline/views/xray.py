@@ -222,25 +222,24 @@ class Item:
         return [text for part in (why, about, cut) if (text := "; ".join(filter(None, part)))]
 
 
+_OF_ITEM = {"ranked": "ranked", "terms": "score_terms", "found": "candidates", "decision": "decisions",
+            "detail": "item_details", "trim": "trims"}  # fmt: skip
+"""The tables by the field of an item that has its row in them."""
+
+
 def items_of(rows: Rows) -> list[Item]:
     """The items in the order of the block."""
-    tables = ("ranked", "score_terms", "candidates", "decisions", "item_details", "trims")
-    by_id = [{row["evidence_id"]: row for row in rows.get(table, ())} for table in tables]
+    by_id = {name: {row["evidence_id"]: row for row in rows.get(table, ())} for name, table in _OF_ITEM.items()}
     shown = {row["label"]: row for row in rows.get("trimmed", ())}
     places: dict[str, dict[str, int]] = {}
     for hit in sorted(rows.get("hits", ()), key=lambda hit: (hit["lane"], hit["rank"])):
         places.setdefault(hit["evidence_id"], {}).setdefault(hit["lane"], hit["rank"])
-    question = one_of(rows, "requests").get("question") or ""
-    return [
-        Item(
-            c,
-            shown.get(c["label"], {}),
-            *(table.get(c["evidence_id"], {}) for table in by_id),
-            places.get(c["evidence_id"], {}),
-            question,
-        )
-        for c in rows.get("citations", ())
-    ]
+    question, found = one_of(rows, "requests").get("question") or "", []
+    for citation in rows.get("citations", ()):
+        id_, item = citation["evidence_id"], shown.get(citation["label"], {})
+        own = {name: table.get(id_, {}) for name, table in by_id.items()}
+        found.append(Item(citation, item, places=places.get(id_, {}), question=question, **own))
+    return found
 
 
 def _results(rows: Rows) -> list[str]:
