@@ -186,13 +186,15 @@ def test_what_a_grants_file_took_back_stays_so_where_it_cannot_be_looked_at(runs
     assert (code, out) == (7, "") and "grants.yaml" in err
 
 
-def test_gc_names_a_damaged_run_and_goes_on(runs_of_ana, shop, capsys):
+def test_gc_names_a_damaged_run_and_goes_on(runs_of_ana, shop, capsys, monkeypatch):
     snapshot, _, _ = runs_of_ana
     _, other = ask(capsys=capsys)
     damaged, whole = (f"run-{one.split('-')[2]}" for one in (snapshot, other))
     assert damaged != whole
     file = file_of(Runs(shop / ".scoped-retrieval/runs").open(damaged), 1)
     file.write_bytes(file.read_bytes()[:9])
+    assert json.loads(run("gc", "--json", capsys=capsys)[1])["compacted"] == {}, "they would grow"
+    monkeypatch.setattr("scoped_retrieval.pipeline.runs.store.SHRINKS", 1)
     code, out, _ = run("gc", "--json", capsys=capsys)
     assert code == 5
     found = json.loads(out)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from context_session import Session, item, policy, snapshot
 from power_cut import each_cut
-from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError, VerificationError
+from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline.context.store import ContextStore
+from scoped_retrieval.pipeline.runs import Runs, erase_evidence
+from scoped_retrieval.pipeline.runs.log import RunFolder
 from scoped_retrieval.pipeline.runs.model_inputs import erase_from_inputs
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
@@ -74,25 +74,24 @@ def test_records_of_one_input_that_differ_in_anything_kept_have_names_of_their_o
 
 def test_no_text_stands_in_a_table_and_no_input_as_a_whole(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
-    folder = tmp_path / "contexts" / store.record(made())
-    for file in folder.glob("*.parquet"):
+    store.record(made())
+    for file in (texts_in(tmp_path), *(tmp_path / "shared").iterdir()):
         rows = str(pq.read_table(file).to_pylist())
-        assert ("export const a = 1;" in rows) == (file.stem == "texts"), file.stem
-    texts = pq.read_table(folder / "texts.parquet")["text"].to_pylist()
+        assert ("export const a = 1;" in rows) == (file.parent.name == "contexts"), file
+    texts = pq.read_table(texts_in(tmp_path))["text"].to_pylist()
     assert not [text for text in texts if "Latest observation" in text and "Evidence:" in text]
 
 
 def test_erased_evidence_is_gone_from_every_input_and_the_ledger_stands(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
     projections = made()
-    record = store.record(projections)
-    assert erase_from_inputs(store.path, ["ev-0"]) == 0
-    assert erase_from_inputs(store.path, ["ev-1"]) == 1
+    store.record(projections)
+    assert erase_from_inputs(store.runs, ["ev-0"]) == 0
+    assert erase_from_inputs(store.runs, ["ev-1"]) == 1
     again = store.replay("s/4")
     assert again.erased == ("item:snap-1:code#1",) and again.projection.text() == ""
     assert again.projection.ledger() == projections[1].ledger()
-    data = b"".join(file.read_bytes() for file in (tmp_path / "contexts" / record).iterdir())
-    assert b"export const a" not in data
+    assert b"export const a" not in bytes_below(tmp_path)
 
 
 def test_another_principal_reads_nothing(tmp_path: Path):
@@ -107,17 +106,17 @@ def test_another_principal_reads_nothing(tmp_path: Path):
 
 def test_a_record_that_was_changed_is_told(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
-    folder = tmp_path / "contexts" / store.record(made())
-    table = pq.read_table(folder / "context_decisions.parquet")
-    pq.write_table(table.slice(1), folder / "context_decisions.parquet")
+    store.record(made())
+    file = tmp_path / "shared" / store.records()[0]["tables"]["context_decisions"]
+    pq.write_table(pq.read_table(file).slice(1), file)
     with pytest.raises(VerificationError, match="context_decisions"):
         store.replay("s/2")
 
 
 def test_a_text_that_no_erasure_removes_is_missed(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
-    file = tmp_path / "contexts" / store.record(made()) / "texts.parquet"
-    table = pq.read_table(file)
+    store.record(made())
+    table = pq.read_table(file := texts_in(tmp_path))
     kept = [number for number, text in enumerate(table["text"].to_pylist()) if "Only modify" not in text]
     assert len(kept) < table.num_rows
     pq.write_table(table.take(kept), file)
@@ -151,29 +150,28 @@ def test_the_children_of_a_snapshot_are_the_inputs_that_draw_on_it(tmp_path: Pat
 
 
 def test_an_input_that_does_not_follow_from_its_record_is_told(tmp_path: Path):
-    """Texts alone do not match their hashes; rewritten with all that names them, the digest of the input finds it."""
+    """Texts alone do not match their hashes; recorded with all that names them, the digest of the input finds it."""
     store = ContextStore(tmp_path, principal="ana")
-    folder = tmp_path / "contexts" / store.record(made())
-    texts = pq.read_table(folder / "texts.parquet")
+    store.record(made())
+    texts = pq.read_table(file := texts_in(tmp_path))
     words = [text.replace("Only modify", "Always leave") for text in texts["text"].to_pylist()]
-    texts = texts.set_column(1, texts.schema.field("text"), pa.array(words, pa.large_string()))
-    pq.write_table(texts, folder / "texts.parquet")
+    pq.write_table(texts.set_column(1, texts.schema.field("text"), pa.array(words, pa.large_string())), file)
     with pytest.raises(VerificationError, match="Expected the texts that were recorded, got others - at ctx-"):
         store.replay("s/2")
-    hashes = [hashlib.sha256(text.encode()).hexdigest() for text in words]
-    renamed = dict(zip(texts["sha256"].to_pylist(), hashes, strict=True))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    for file in folder.glob("*.parquet"):
-        table = pq.read_table(file)
-        for at, field in enumerate(table.schema):
-            if field.type == pa.string():
-                values = [renamed.get(value, value) for value in table[field.name].to_pylist()]
-                table = table.set_column(at, field, pa.array(values, field.type))
-        pq.write_table(table, file)
-        manifest["sha256"][file.stem] = hashlib.sha256(file.read_bytes()).hexdigest()
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    other = made()
+    decisions = other.tables["context_decisions"]
+    at = decisions.schema.get_field_index("lines")
+    lines = [text and text.replace("Only modify", "Always leave") for text in decisions["lines"].to_pylist()]
+    changed = decisions.set_column(at, decisions.schema.field(at), pa.array(lines, decisions.schema.field(at).type))
+    store.record(replace(other, tables={**other.tables, "context_decisions": changed}))
     with pytest.raises(VerificationError, match="Expected the input that was recorded, got another - at s/2"):
         store.replay("s/2")
+
+
+def texts_in(folder: Path) -> Path:
+    """The file of the texts of the only record."""
+    (file,) = (folder / "contexts").iterdir()
+    return file
 
 
 def bytes_below(folder: Path) -> bytes:
@@ -193,10 +191,10 @@ def test_an_erasure_that_is_killed_at_any_step_leaves_records_that_can_be_read_a
     ContextStore(tmp_path / "start", principal="ana").record(made())
     step = 0
     for step, _, left in each_cut(
-        tmp_path / "start", tmp_path, lambda at: erase_from_inputs(opened(at).path, ["ev-1"]), power=False
+        tmp_path / "start", tmp_path, lambda at: erase_from_inputs(opened(at).runs, ["ev-1"]), power=False
     ):
         store = opened(left)
-        erase_from_inputs(store.path, ["ev-1"])
+        erase_from_inputs(store.runs, ["ev-1"])
         assert store.replay("s/4").erased == ("item:snap-1:code#1",), step
         assert b"export const a" not in bytes_below(left), step
     assert step > 3
@@ -208,31 +206,44 @@ def test_a_record_that_is_killed_at_any_step_is_whole_or_not_there(tmp_path: Pat
     for step, _, left in each_cut(tmp_path / "start", tmp_path, lambda at: opened(at).record(inputs), power=False):
         store = opened(left)
         assert len(store.records()) <= 1, step
-        erase_from_inputs(store.path, ["ev-1"])
+        erase_from_inputs(store.runs, ["ev-1"])
         assert b"export const a" not in bytes_below(left), step
-        shutil.rmtree(left / "contexts", ignore_errors=True)
-        store.record(inputs)
-        assert store.replay("s/4").projection.text() == inputs[1].text(), step
     assert step > 20
 
 
-@pytest.mark.parametrize("manifest", ["{damaged", "[]", "{}"])
-def test_a_damaged_record_is_named_and_hides_no_other(tmp_path: Path, manifest: str):
+def test_a_changed_line_hides_no_other_record(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
     store.record(made())
-    other = store.record(made(budget={"fences": "lines"}))
-    assert len(store.records()) == 2
-    (tmp_path / "contexts" / other / "manifest.json").write_text(manifest)
-    assert store.replay("s/4").projection.input_id == "s/4" and store.damaged == [other]
-    with pytest.raises(AccessError) as caught:
-        store.replay("s/5")
-    assert f"1 records are damaged: {other}" in caught.value.hint
+    store.record(made(budget={"fences": "lines"}))
+    first, *rest = (tmp_path / "LOG").read_bytes().split(b"\n")
+    (tmp_path / "LOG").write_bytes(b"\n".join([first.replace(b'"s/2"', b'"x/2"'), *rest]))
+    assert len(store.records()) == 1
+    assert store.replay("s/4").projection.input_id == "s/4"
 
 
 def test_an_erasure_goes_on_behind_a_damaged_record_and_says_so(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
-    records = sorted([store.record(made()), store.record(made(budget={"fences": "lines"}))])
-    (tmp_path / "contexts" / records[0] / "texts.parquet").write_bytes(b"damaged")
+    store.record(made())
+    store.record(made(budget={"fences": "lines"}))
+    damaged, other = (tmp_path / "contexts" / each["texts"] for each in store.records())
+    damaged.write_bytes(b"damaged")
     with pytest.raises(StoreError, match="Expected a whole part, got a damaged one"):
-        erase_from_inputs(store.path, ["ev-1"])
-    assert b"export const a" not in (tmp_path / "contexts" / records[1] / "texts.parquet").read_bytes()
+        erase_from_inputs(store.runs, ["ev-1"])
+    assert b"export const a" not in other.read_bytes()
+
+
+def test_a_record_of_evidence_that_is_erased_before_its_line_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store, runs, share = ContextStore(tmp_path, principal="ana"), Runs(tmp_path), RunFolder.share
+
+    def erased_first(self: RunFolder, data: Any) -> str:
+        monkeypatch.undo()
+        erase_evidence(runs, ["ev-1"], reason="test")
+        erase_from_inputs(runs, ["ev-1"])
+        return share(self, data)
+
+    monkeypatch.setattr(RunFolder, "share", erased_first)
+    with pytest.raises(ErasedError):
+        store.record(made())
+    assert store.records() == [] and b"export const a" not in bytes_below(tmp_path)

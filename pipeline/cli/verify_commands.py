@@ -181,7 +181,7 @@ def gc(
         str | None, typer.Option("--discard", metavar="RUN", help="Remove only this unfinished run and its answers.")
     ] = None,
 ) -> int:
-    """Compact snapshots and remove what nothing names. Interactive snapshots become Parquet; digests do not change."""
+    """Remove what nothing names. Interactive snapshots of a long session become Parquet; digests do not change."""
     from ..reading.access import known_runs, unknown
     from ..runs import Runs
 
@@ -199,17 +199,18 @@ def gc(
 
 
 def _compacted(settings: Any) -> dict[str, Any]:
-    """The interactive runs that the principal may know of, in Parquet now, and those that are damaged."""
+    """The long interactive runs that the principal may know of, in Parquet now, and those that are damaged."""
     from ...nodes.errors import StoreError, VerificationError
     from ..config.opening import runs_of
     from ..reading.access import known_runs
     from ..runs import compact
+    from ..runs.store import SHRINKS
 
     done, damaged = {}, []
     if not settings["runs"].is_dir():
         return {"compacted": done, "damaged": damaged}
     store = runs_of(settings)
-    waiting = [run.run_id for run in store.list() if run.files]
+    waiting = [run.run_id for run in store.list() if len(run.files) >= SHRINKS]
     for run_id in filter(known_runs(settings, store), waiting):
         try:
             done[run_id] = compact(store, run_id).snapshots.num_rows

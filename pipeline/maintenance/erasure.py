@@ -24,7 +24,7 @@ from ..config.settings import Settings
 from ..corpus import Corpus, Selection
 from ..reading.grants import grants_in_force
 from ..runs import RequestSelection, RunsErased, StagedRun, erase_evidence
-from ..runs.model_inputs import CONTEXTS, erase_from_inputs
+from ..runs.model_inputs import erase_from_inputs
 from ..storage.durable import entries
 
 STAYS = (
@@ -101,8 +101,8 @@ def erase(
             return pin.get("corpus_id") != corpus.pin["corpus_id"] or staged.settings.get("generation") in left
 
         runs = erase_evidence(store, ids, asked=asked, may_go_on=may_go_on, reason=reason, dry_run=dry_run)
-    if (gone := ids | runs.lost) and not dry_run:
-        erase_from_inputs(settings["runs"] / CONTEXTS, gone)
+    if store and (gone := ids | runs.lost) and not dry_run:
+        erase_from_inputs(store, gone)
     if not stored and not runs.any:
         raise _nothing(corpus, selection, questions=questions)
     if dry_run:

@@ -3,7 +3,7 @@
 runs/LOG                          the commits: lines chained by hash; see `log`
 runs/shared/<sha256>              graphs, and the tables of sessions: once for all runs
 runs/live/<sha256>.arrow.lz4      interactive snapshots, a file per pass of the line, until they are compacted
-runs/contexts/<record>/           recorded model inputs, see `context.store`
+runs/contexts/<token>.parquet     the texts of a recorded model input, see `model_inputs`
 runs/<run_id>/tables/<name>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
 runs/<run_id>/stage/              the requests of a batch, until it is finished
@@ -14,7 +14,7 @@ immutable: an erasure writes the texts of a shard again without some, and its li
 - the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
 - writing a batch: `writing`; an interactive run: `live`
 - reading: `replay`, `verify`, `listing`
-- erasure: `erasing`, `erased_texts` (which texts go), `model_inputs` (recorded inputs)
+- erasure: `erasing`, `erased_texts` (which texts go), `model_inputs` (recorded ones)
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ discard  a batch that is not finished, and is not to be: it does not exist
 erase    the receipt of an erasure: the removed texts, and the part of the texts of a shard without them
 sweep    files that no line names are being removed
 answer   the findings in an answer
+context  a record of model inputs: its tables and the file of its texts
 
 Note: what no line names does not exist, and a sweep removes it. A writer whose file was there before a `sweep`, and whose
 line would come after it, writes under another name: no clock decides whether a file is still being written.

@@ -1,13 +1,13 @@
-"""Erases texts of evidence from recorded model inputs, which are in `contexts` beside the runs.
+"""Recorded model inputs, each a line of LOG, and the erasure of texts of evidence from them.
 
-A record keeps the lines of each source by SHA-256, which vouches for them: the lines of an erased row are removed, and ledger and
-manifest stay. `context.store` reads
-and writes records; this module has only what an erasure needs.
+A line names the tables of a record, which are shared, and the file of its texts, which has the lines of each source by
+SHA-256, which vouches for them: the lines of an erased row are removed from the file, and tables and line stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,53 +15,61 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat
 from ...nodes.context_tables import CONTEXT_DECISIONS
 from ...nodes.errors import StoreError
-from ..storage.durable import entries, exists, remove_leftovers, remove_tree
+from ..storage.durable import entries
 from ..storage.places import Place
 from .files import read_parquet, write_parquet
+from .log import RunFolder
 
+KIND = "context"
+"""The kind of their lines."""
 CONTEXTS = "contexts"
-"""The folder of records below a folder of runs."""
+"""The folder of their texts below a folder of runs."""
 TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])
 
 
-def records_in(contexts: Place) -> Iterator[Place]:
-    """The folders of complete records."""
-    if exists(contexts):
-        yield from (
-            each for each in entries(contexts) if each.name.startswith("ctx-") and exists(each / "manifest.json")
-        )
+def records_in(store: RunFolder) -> list[Mapping[str, Any]]:
+    """What the lines of the records say, oldest first; a line that was changed hides no other."""
+    lines = (line for line in store.log.each() if not isinstance(line, bytes))
+    return [line.body for line in lines if line.body["kind"] == KIND]
 
 
-def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
-    """Remove the texts of rows of evidence from every record; returns the number of texts. Ledgers and digests stay.
+def texts_of(store: RunFolder, record: Mapping[str, Any]) -> Place:
+    """The file of the texts of a record."""
+    return store.path / CONTEXTS / record["texts"]
 
-    Repeating an interrupted erasure completes it. Incomplete records are removed; their writers, if alive, fail, as their texts may be erased ones.
+
+def erase_from_inputs(store: RunFolder, evidence_ids: Collection[str]) -> int:
+    """Remove the texts of rows of evidence from every record, and files that no line names; returns the number of texts. A
+    sweep comes before: whoever writes a record writes no line after it.
+
+    Repeating an interrupted erasure completes it.
 
     Raises:
         StoreError: a record cannot be read; the others were processed.
     """
-    count, failed = 0, None
-    wanted = pa.array(sorted(evidence_ids), pa.string())
-    for folder in entries(contexts):
-        if folder.name.startswith("ctx-") and not exists(folder / "manifest.json"):
-            remove_tree(folder)
-    for folder in records_in(contexts):
-        remove_leftovers(folder)
+    count, failed, wanted = 0, None, pa.array(sorted(evidence_ids), pa.string())
+    records = records_in(store)
+    for record in records:
         try:
-            count += _erase_from(folder, wanted)
+            count += _erase_from(store, record, wanted)
         except StoreError as error:
             failed = failed or error
+    kept = {record["texts"] for record in records}
+    for file in entries(store.path / CONTEXTS):
+        if file.name not in kept:
+            file.unlink(missing_ok=True)
     if failed is not None:
         raise failed
     return count
 
 
-def _erase_from(folder: Place, wanted: pa.Array) -> int:
+def _erase_from(store: RunFolder, record: Mapping[str, Any], wanted: pa.Array) -> int:
     """Remove texts from one record."""
-    decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
+    tables, file = record["tables"], texts_of(store, record)
+    decisions = read_parquet(store.shared(tables[CONTEXT_DECISIONS.name]), CONTEXT_DECISIONS.stored_schema)
     shown = decisions.filter(pc.is_in(decisions["evidence_id"], value_set=wanted))
-    texts = read_parquet(folder / "texts.parquet", TEXTS)
+    texts = read_parquet(file, TEXTS)
     left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=flat(shown["lines"]).drop_null())))
     if left.num_rows < texts.num_rows:
-        write_parquet(folder / "texts.parquet", left, sync=True)
+        write_parquet(file, left, sync=True)
     return texts.num_rows - left.num_rows

@@ -293,6 +293,8 @@ class StagedRun:
         return Run(self.store, self.run_id)
 
 
+SHRINKS = 8
+"""From so many files on, a run takes less room in Parquet, whose parts have a size of their own."""
 FILES_EACH = 512
 """Files per shard of a compacted run; most have one snapshot."""
 
