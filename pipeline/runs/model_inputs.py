@@ -40,7 +40,7 @@ def texts_of(store: RunFolder, record: Mapping[str, Any]) -> Place:
 
 def erase_from_inputs(store: RunFolder, evidence_ids: Collection[str]) -> int:
     """Remove the texts of rows of evidence from every record, and files that no line names; returns the number of texts. A
-    sweep comes before: whoever writes a record writes no line after it.
+    sweep comes before, so that the writer of a record adds no line after it.
 
     Repeating an interrupted erasure completes it.
 
