@@ -76,7 +76,6 @@ from .tables import (
     SubQueries,
 )
 from .vocabulary import INTENTS, MERGE_POLICIES
-from .walls.time_gates import clocks
 
 _INTENTS = tuple(sorted(INTENTS.values))
 NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set; `cross_encoder` names the folder of one"
@@ -108,9 +107,8 @@ def lexical_recall(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postin
     words: dict[tuple[str, str], float] = {}
     for asked in weighed:
         request = asked.scope.request[asked.subs].repeat(np.diff(asked.starts))
-        for of, key, weight in zip(request.tolist(), asked.key.tolist(), asked.weight.tolist(), strict=True):
-            word = ids[of], asked.keys.names[key][prefix:]
-            words[word] = max(weight, words.get(word, 0.0))
+        ascending = sorted(zip(asked.weight.tolist(), request.tolist(), asked.key.tolist(), strict=True))
+        words |= {(ids[of], asked.keys.names[key][prefix:]): weight for weight, of, key in ascending}
     return LexicalRecall(hit_table(recall_tables, "lexical", found), weighed, words)
 
 
@@ -309,7 +307,8 @@ def candidates(
     place = _place_of_best(order, place, fusion.request, stored["conflict_set"], withheld)
     order = order[place < limit[order]]
     owner, row = fusion.request[order], fusion.row[order]
-    _, placement = clocks(contracts).judge(row_index, owner, row)
+    clock, of_request = recall_tables.clock
+    _, placement = clock.judge(row_index, of_request[owner], row)
     at = pa.array(order)
     raw = {
         f"{name}_raw": fusion.best(score, lane == lanes.index(known))[order]

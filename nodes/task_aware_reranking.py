@@ -33,7 +33,7 @@ from .columns.keys import (
     positions,
     rank_within,
 )
-from .columns.numbers import quantise, share_of
+from .columns.numbers import quantise, share_of, unit
 from .frames import PostingIndex, RowIndex
 from .models import CrossEncoder
 from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
@@ -170,7 +170,7 @@ def score_terms(
     authority = authority_term(rows, evidence, row, lifecycle)
     reach = floats(lane_scores["bm25_reach"])
     lexical = share_of(floats(lane_scores["bm25"]), reach)
-    cosine = quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
+    cosine = unit(floats(lane_scores["cosine"]))
     best_files = file_recall.request, file_recall.row, file_recall.share
     files = file_terms(owner, rows, lexical, cosine, best_files, evidence)
     role = asked["role"]
@@ -220,7 +220,7 @@ def score_terms(
     texts = gathered(evidence["text"], row[at]).to_pylist()
     score = np.zeros(len(row))
     score[at] = cross_encoder.of(list(zip(question.take(pa.array(owner[at])).to_pylist(), texts, strict=True)))
-    return terms.set_column(place, SCORE_TERMS.schema.field(place), pa.array(quantise(np.clip(score, 0.0, 1.0))))
+    return terms.set_column(place, SCORE_TERMS.schema.field(place), pa.array(unit(score)))
 
 
 def _best_rows(ranked: pa.Table, owner: Int, contracts: pa.Table) -> Int:

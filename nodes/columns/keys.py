@@ -112,8 +112,8 @@ def _changes(columns: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
 
 def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rank from 0 of each element inside its run of equal owners; equal owners must be adjacent."""
-    starts = first_of_runs(owner)
-    return np.arange(len(owner)) - starts.repeat(run_lengths(starts, len(owner)))
+    place = np.arange(len(owner))
+    return place - np.maximum.accumulate(place * _changes([owner]))
 
 
 def run_lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:

@@ -23,7 +23,12 @@ EXACT_BELOW = 2.0**22
 
 def share_of(part: NDArray[np.float64], whole: NDArray[np.float64], least: float = 0.0) -> NDArray[np.float64]:
     """`part / whole`, clipped to [`least`, 1], as a multiple of `RESOLUTION`; 0 where `whole` is 0."""
-    return quantise(np.clip(np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0), least, 1.0))
+    return unit(np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0), least)
+
+
+def unit(values: NDArray[np.float64], least: float = 0.0) -> NDArray[np.float64]:
+    """The values clipped to [`least`, 1], as multiples of `RESOLUTION`."""
+    return quantise(np.minimum(np.maximum(values, least), 1.0))
 
 
 def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:

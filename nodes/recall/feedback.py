@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..columns.keys import distinct_numbers, first_of_runs, floats, gathered_columns, integers, order_by, rank_within
-from ..columns.numbers import quantise, share_of
+from ..columns.numbers import quantise, share_of, unit
 from ..frames import PostingIndex, RowIndex, VectorIndex, posting_keys
 from ..text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in
 from ..vocabulary import EVIDENCE_KINDS
@@ -101,7 +101,7 @@ def feedback(
         nearest = chosen[rank <= NEAREST]
         among = Pairs(pairs.request[nearest], pairs.row[nearest])
         cosines = mean_cosines(pairs, among, tables.contracts.num_rows, vectors)
-        semantic = quantise(np.clip(cosines, 0.0, 1.0))
+        semantic = unit(cosines)
     return FeedbackScores(place, lexical, semantic)
 
 
@@ -111,7 +111,7 @@ def _best_rows(pairs: Pairs, matched: Matched, rerank_weights: pa.Table, row_ind
     """
     weighed = np.any([floats(rerank_weights[name]) > 0 for name in CLASSES], axis=0)[pairs.request]
     words = share_of(matched.bm25, matched.reach)
-    score = quantise(WORDS * words + (1 - WORDS) * np.clip(matched.cosine, 0.0, 1.0))
+    score = quantise(WORDS * words + (1 - WORDS) * np.minimum(np.maximum(matched.cosine, 0.0), 1.0))
     chosen = (weighed & (score > 0)).nonzero()[0]
     order = chosen[order_by(pairs.request[chosen], -score[chosen], row_index.id_rank[pairs.row[chosen]])]
     rank = rank_within(pairs.request[order]) + 1

@@ -111,7 +111,7 @@ def _walked(scope: ScopeGroup, seeds: Found, postings: PostingIndex, placements:
     np.add.at(total, request, seeds.score)
     sub, local, mass = seeds.sub, scope.local(seeds.row), quantise(seeds.score / total[request])
     reached: list[_Reached] = []
-    steps = tables.contract_numbers("graph_iterations")
+    steps = integers(tables.contracts["graph_iterations"])
     for step in range(int(steps[request].max())):
         on = steps[tables.sub_request[sub]] > step
         sub, local, mass = sub[on], local[on], mass[on]

@@ -111,8 +111,10 @@ def entries_of(scope: ScopeGroup, postings: PostingIndex, fields: tuple[str, ...
         keys = gathered(terms["term"], chosen).dictionary_encode()
         share = np.array([FIELD_WEIGHTS.get(name, 1.0) for name in fields])[field[chosen]]
         weight = terms["weight"].to_numpy()[chosen] * share
-        names = KeyRows.of(scope, postings, keys.dictionary.to_pylist())
-        return Entries(names, sub[chosen], integers(keys.indices), weight)
+        found = KeyRows.of(scope, postings, keys.dictionary.to_pylist())
+        if "literal" in fields:
+            found = found.with_literals(scope, postings)
+        return Entries(found, sub[chosen], integers(keys.indices), weight)
 
     return tables.looked_up.get((scope.group, fields), made)
 

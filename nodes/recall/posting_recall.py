@@ -11,7 +11,7 @@ the compiled loop, which a batch is worth loading for, gives the same rows and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -46,14 +46,11 @@ class KeyRows:
 
     @classmethod
     def of(cls, scope: ScopeGroup, postings: PostingIndex, names: list[str]) -> KeyRows:
-        """The postings of keys inside a scope; of a literal, the rows whose text has it."""
+        """The postings of keys inside a scope."""
         if not names:
             places, rows = np.empty(0, np.int64), np.empty(0, np.int32)
             return cls(names, places, places, rows, rows)
-        prefix = posting_keys("literal", [""])[0]
-        literals = {at: name.removeprefix(prefix) for at, name in enumerate(names) if name.startswith(prefix)}
-        found = cls(names, *scope.look_up(postings, names))
-        return found._with_literals(scope, postings, literals) if literals else found
+        return cls(names, *scope.look_up(postings, names))
 
     def counts(self, keys: Int) -> Int:
         """The number of postings of some keys."""
@@ -71,7 +68,8 @@ class KeyRows:
         row = self.row[places]
         width = int(row.max(initial=-1)) + 1
         codes = every.repeat(self.counts(every)) * width + row
-        return width, np.append(codes, np.iinfo(np.int64).max), np.append(self.frequency[places], np.int32(0))
+        last = np.array([np.iinfo(np.int64).max]), np.zeros(1, np.int32)
+        return width, np.concatenate((codes, last[0])), np.concatenate((self.frequency[places], last[1]))
 
     def times(self, keys: Int, rows: Int) -> NDArray[np.int32]:
         """How often each of some rows, in any order, has each of some keys: int32[keys, rows]; -1 is no row."""
@@ -80,8 +78,10 @@ class KeyRows:
         at = codes.searchsorted(wanted)
         return np.where((codes[at] == wanted) & (rows >= 0) & (rows < width), frequency[at], 0)
 
-    def _with_literals(self, scope: ScopeGroup, postings: PostingIndex, literals: Mapping[int, str]) -> KeyRows:
+    def with_literals(self, scope: ScopeGroup, postings: PostingIndex) -> KeyRows:
         """Its keys with the rows of literals: of those that have all of its words, the ones whose text has it."""
+        prefix = posting_keys("literal", [""])[0]
+        literals = {at: name.removeprefix(prefix) for at, name in enumerate(self.names) if name.startswith(prefix)}
         every = np.arange(len(self.first))
         ends, places = starts_of(self.counts(every)), self.places(every)  # the lists may be those of the whole scope
         rows, first, last = [self.row[places]], ends[:-1].copy(), ends[1:].copy()

@@ -143,10 +143,6 @@ class RecallTables:
         lanes = self.sub_queries["lanes"].to_pylist()
         return {lane: np.array([lane in own for own in lanes]) for lane in {lane for own in lanes for lane in own}}
 
-    def contract_numbers(self, name: str) -> Int:
-        """An integer column of the contracts."""
-        return integers(self.contracts[name])
-
     def uses(self, lane: str) -> Bool:
         """Whether each sub-query uses a lane."""
         return self._lanes.get(lane, np.zeros(self.sub_queries.num_rows, dtype=bool))

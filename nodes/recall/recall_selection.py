@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..columns.keys import constants, distinct_numbers, first_of_runs, order_by, rank_within
+from ..columns.keys import constants, distinct_numbers, first_of_runs, integers, order_by, rank_within
 from ..tables import LANE_HITS
 from .recall_scope import VIA, Bool, Float, Int, RecallTables, ScopeGroup
 
@@ -38,7 +38,8 @@ class Found:
     @classmethod
     def of(cls, sub: Int, row: Int, score: Float, *, withheld: bool = False, via: Int | None = None) -> Found:
         """Cells of one outcome."""
-        return cls(sub, row, score, np.full(len(sub), withheld), np.full(len(sub), -1) if via is None else via)
+        direct = np.zeros(len(sub), dtype=np.int64) - 1
+        return cls(sub, row, score, np.zeros(len(sub), dtype=bool) | withheld, direct if via is None else via)
 
     @classmethod
     def concat(cls, parts: Sequence[Found]) -> Found:
@@ -96,7 +97,7 @@ def best_withheld(scope: ScopeGroup, sub: Int, local: Int, score: Float) -> Int:
     ids = index.id_rank[scope.rows[local]]
     kept = kept[np.lexsort((sub[kept], ids[kept], pair[kept]))]
     kept = kept[first_of_runs(pair[kept])]
-    k = scope.tables.contract_numbers("withheld_k")[requests]
+    k = integers(scope.tables.contracts["withheld_k"])[requests]
     kept = kept[order_by(request[kept], -score[kept], ids[kept])]
     return kept[rank_within(request[kept]) < k[request[kept]]]
 

@@ -153,10 +153,12 @@ def _qualities(anchor: _Anchor, rows: Mapping[str, list[Any]]) -> list[float]:
         named = [not names.isdisjoint(symbols or ()) for symbols in rows["symbols"]]
         leads = [calls for calls, defines in zip(rows["calls"], named, strict=True) if defines]
         callees = {key for calls in leads for call in calls or () for key in _keys(call)[:1]}
-        for at, calls in enumerate(rows["calls"]):
+        defined = (name for symbols in (rows["symbols"] if callees else ()) for name in symbols or ())
+        called = {name for name in defined if not callees.isdisjoint(_keys(name))}
+        for at, (calls, symbols) in enumerate(zip(rows["calls"], rows["symbols"], strict=True)):
             if not names.isdisjoint(calls or ()):
                 found[at] = max(found[at], CALLED)
-            elif callees and any(not callees.isdisjoint(_keys(name)) for name in rows["symbols"][at] or ()):
+            elif not called.isdisjoint(symbols or ()):
                 found[at] = max(found[at], CALLEE)
     else:
         return found
