@@ -126,11 +126,12 @@ def through_http(settings: Settings, snapshot: str) -> Answers:
 def through_mcp(settings: Settings, snapshot: str) -> Answers:
     pytest.importorskip("mcp", reason="needs the extra serve")
     from scoped_retrieval.pipeline.servers.mcp_server import mcp_server
+    from scoped_retrieval.pipeline.servers.mcp_tools import Tools
     from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 
     pool = RetrieverPool(settings)
     pool.ready()
-    server = mcp_server(settings, pool)
+    server = mcp_server(lambda: Tools(settings, pool))
 
     async def called() -> bool:
         from mcp import Client
@@ -205,7 +206,7 @@ def told_over_http(settings: Settings, snapshot_id: str, message: str) -> None:
     """HTTP says in a header, and MCP in a text of its own, what a form cannot say."""
     from fastapi.testclient import TestClient
     from scoped_retrieval.pipeline.servers.http_app import application
-    from scoped_retrieval.pipeline.servers.mcp_server import TOOLS
+    from scoped_retrieval.pipeline.servers.mcp_tools import TOOLS
     from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 
     session = RetrieverPool(settings).session_of("ana")

@@ -100,10 +100,11 @@ def test_no_route_answers_a_page_of_another_site(hostile_page: Callable[..., Non
 def test_no_message_of_a_page_reaches_the_mcp_server(hostile_page: Callable[..., None], settings: Settings):
     pytest.importorskip("mcp", reason="needs the extra serve")
     from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server
+    from scoped_retrieval.pipeline.servers.mcp_tools import Tools
     from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 
     with closing(RetrieverPool(settings)) as pool:
-        app = http_of(mcp_server(settings, pool), settings, "127.0.0.1")
+        app = http_of(mcp_server(lambda: Tools(settings, pool)), settings, "127.0.0.1")
         with TestClient(app, base_url=BASE, client=LOCAL):
             hostile_page(app, ["/mcp", "/"], json.dumps(CALL))
     assert recorded(settings) == 0

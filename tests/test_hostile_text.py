@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 from mcp import Client
 from scoped_retrieval.pipeline.servers.http_app import application
 from scoped_retrieval.pipeline.servers.mcp_server import mcp_server
+from scoped_retrieval.pipeline.servers.mcp_tools import Tools
 from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
 
@@ -42,17 +44,21 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         flags = {"principal": "ana", "lanes": "lexical,symbol,exact", "project": "shop"}
         chosen = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
         pool = RetrieverPool(chosen)
-        server = mcp_server(chosen, pool)
+        server = mcp_server(lambda: Tools(chosen, pool))
 
         def tools(snapshot: str) -> dict[str, str]:
             async def read() -> dict[str, str]:
                 async with Client(server) as client:
-                    return {
-                        form: (await client.call_tool("replay", {"snapshot_id": snapshot, "format": form}))
-                        .content[0]
-                        .text
-                        for form in FORMATS.values
-                    }
+
+                    async def whole(form: str) -> str:
+                        text, more, pages = "", [None], count(1)
+                        while more:
+                            named = {"snapshot_id": snapshot, "format": form, "page": next(pages)}
+                            part, *more = (await client.call_tool("replay", named)).content
+                            text += part.text
+                        return text
+
+                    return {form: await whole(form) for form in FORMATS.values}
 
             return anyio.run(read)
 

@@ -27,7 +27,9 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from scoped_retrieval.pipeline.servers.http_app import application
-from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server, scope_of
+from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server
+from scoped_retrieval.pipeline.servers.mcp_tools import PAGE, Tools, scope_of
+from scoped_retrieval.pipeline.servers.renderings import rendered
 from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
 
@@ -47,7 +49,7 @@ def asked(settings: Settings) -> Iterator[Callable[..., Any]]:
     """What a client of one kind gets: `asked(lambda client: client.call_tool(...))`."""
     pool = RetrieverPool(settings)
     pool.ready()
-    server = mcp_server(settings, pool)
+    server = mcp_server(lambda: Tools(settings, pool))
 
     def ask(work: Callable[[Client], Any], mode: Any = "auto") -> Any:
         async def connected() -> Any:
@@ -101,6 +103,16 @@ def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, na
     assert message in refused(asked, name, arguments)
 
 
+def test_a_long_view_has_pages_and_no_copy_of_it_in_the_values(asked: Callable[..., Any], settings: Settings):
+    snapshot = called(asked, "scoped_retrieve", ASKED).structured_content["snapshot_id"]
+    whole, view = rendered(settings, snapshot, "tables").text, {"snapshot_id": snapshot, "format": "tables"}
+    first = called(asked, "replay", view).content
+    second = called(asked, "replay", {**view, "page": 2}).content
+    assert len(first) == 2 and "page=2" in first[1].text
+    assert whole.startswith(first[0].text + second[0].text) and len(first[0].text) <= PAGE
+    assert "page" in refused(asked, "replay", {**view, "page": 10_000})
+
+
 def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypatch, caplog):
     def fails(*_: object) -> None:
         raise KeyError("secret evidence")
@@ -126,7 +138,7 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
     settings.grants_path.write_text(yaml.safe_dump(grants))
     pool = RetrieverPool(settings)
     pool.ready()
-    app = http_of(mcp_server(settings, pool), settings, "127.0.0.1")
+    app = http_of(mcp_server(lambda: Tools(settings, pool)), settings, "127.0.0.1")
     call = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -153,7 +165,7 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
 def test_over_http_there_is_one_message_per_post_and_nothing_else(settings: Settings):
     pool = RetrieverPool(settings)
     pool.ready()
-    app = http_of(mcp_server(settings, pool), settings, "127.0.0.1")
+    app = http_of(mcp_server(lambda: Tools(settings, pool)), settings, "127.0.0.1")
     accepts = {"accept": "application/json, text/event-stream", "content-type": "application/json"} | PROGRAM
     listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     with TestClient(app, base_url="http://127.0.0.1:8765", client=("127.0.0.1", 9), headers=accepts) as client:

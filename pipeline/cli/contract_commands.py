@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..progress import counted
 from ..views.printed import json_document, to_json
 from ..views.text_table import plain_text
 from .context_commands import why_of_input
@@ -105,7 +103,7 @@ def why(
 ) -> None:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
-    from ..contracts.why import audit_trail, is_audit_entry, why_not
+    from ..contracts.why import audit_trail, explained, is_audit_entry, why_not
     from ..indexing.following import imports
 
     settings = settings_of("corpus", "runs")
@@ -113,7 +111,7 @@ def why(
         raise InputError.described("what to explain: a label, an evidence id or path[:line]", "nothing", "WHAT")
     if evidence is None and is_audit_entry(name):
         found = audit_trail(settings, name)
-        text = _explanations([found["decision"]]) + plain_text({each: found.get(each) for each in ("log", "stored")})
+        text = explained([found["decision"]]) + plain_text({each: found.get(each) for each in ("log", "stored")})
     else:
         name, evidence = (name, evidence) if evidence is not None else ("@", name)
         kind, name = named(settings, name)
@@ -125,7 +123,7 @@ def why(
                 folders = [folder for _, request, _ in imports(settings) for folder in request.paths]
                 evidence = str(next((path.relative_to(each) for each in folders if path.is_relative_to(each)), path))
             found = why_not(settings, name, evidence)
-            text = _explanations(found)
+            text = explained(found)
     emit(found, text=text)
 
 
@@ -139,51 +137,6 @@ def difference_of_contracts(settings: Any, one: str, other: str) -> tuple[dict[s
     reached = {bound["project"] for scope in (first, second) for bound in scope.bounds}
     found = difference(first, second, ids=audits(settings, reached))
     return found, plain_text(found)
-
-
-PAST = ("superseded", "deleted")
-"""The gates of rows that were no longer in their file."""
-
-
-def _explanations(rows: list[dict[str, Any]]) -> str:
-    """The answers of `why` in lines, rows with the same answer together; those that came furthest are first, and several
-    that were no longer in their file are one sentence.
-    """
-    from ...nodes.vocabulary import STAGES
-
-    def furthest(row: dict[str, Any]) -> tuple[bool, int, float]:
-        return row["outcome"] != "selected", -STAGES.values.index(row["stage"]), row["rank"] or math.inf
-
-    past = [row for row in rows if row["decided_by"] in PAST]
-    told = f"{counted(len(past), 'older row')}: an answer with an earlier --as-of may have them, --json lists them\n"
-    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in sorted(rows if len(past) < 2 else (row for row in rows if row not in past), key=furthest):
-        found.setdefault((f"{row['path'] or row['source_id']}", *_explanation(row)), []).append(row)
-    return "\n".join(
-        "\n".join((f"{place}: {_named(same)}", *lines, *_advised(same[0]), ""))
-        for (place, *lines), same in found.items()
-    ) + (f"\n{told}" if len(past) > 1 else "")
-
-
-def _named(rows: list[dict[str, Any]]) -> str:
-    """The lines of the rows, those that are without any by their ids."""
-    return f"{counted(len(rows), 'row')}, {', '.join(row['lines'] or row['evidence_id'] for row in rows)}"
-
-
-def _explanation(row: dict[str, Any]) -> list[str]:
-    """Why a row has its outcome, in lines."""
-    decided = f", decided by {row['decided_by']}" if row["decided_by"] else ""
-    return [
-        f"  outcome: {row['outcome']} (stage: {row['stage']}, reason: {row['reason_code']}{decided})",
-        f"  {row['reason_text']}",
-        *(f"  rule: {rule}" for rule in row["rules"]),
-        *(f"  to admit it: {remedy}" for remedy in row["would_admit"]),
-    ]
-
-
-def _advised(row: dict[str, Any]) -> list[str]:
-    """How close the best of some rows came."""
-    return [f"  how close: {row['closeness']}"] if row["closeness"] else []
 
 
 def resolver_here(settings: Any) -> Any:

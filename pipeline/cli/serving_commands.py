@@ -36,19 +36,22 @@ def serve(
 ) -> None:
     """Serve retrieval over HTTP or MCP. Bearer tokens in the grants file map to principals; --json shows the address or scope without serving (extra `serve`)."""
     _expect_extra("fastapi", "uvicorn", *(["mcp"] * (mcp or stdio)))
-    settings = settings_of("corpus", "runs")
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     if mcp or stdio:
         from ..servers import mcp_server
 
         if given("json"):
-            emit({"transport": "stdio" if stdio else "http", **mcp_server.scope_of(settings)})
+            from ..servers.mcp_tools import scope_of
+
+            emit({"transport": "stdio" if stdio else "http", **scope_of(settings_of("corpus", "runs"))})
         elif stdio:
-            mcp_server.serve_stdio(settings, preset=preset)
+            mcp_server.serve_stdio(lambda: settings_of("corpus", "runs"), preset=preset)
         else:
-            mcp_server.serve_http(settings, host, port, preset=preset)
+            mcp_server.serve_http(settings_of("corpus", "runs"), host, port, preset=preset)
         return
     from ..servers import http_app
+
+    settings = settings_of("corpus", "runs")
 
     if openapi:
         deliver(json_document(http_app.application(settings, preset=preset).openapi()), None)

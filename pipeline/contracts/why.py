@@ -16,6 +16,7 @@ row (S2.40).
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,10 +32,12 @@ from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
 from ...nodes.tables import CANDIDATES, CONTRACT_BOUNDS, CONTRACTS
+from ...nodes.vocabulary import STAGES
 from ...nodes.walls.gate import Case, Gate, Opening
 from ...nodes.walls.second_wall import granted
 from ..config.settings import Settings
 from ..plugins import plugins_of
+from ..progress import counted
 from ..reading.access import opened, opened_snapshot, pinned_corpus
 from ..reading.auditing.export import own_line
 from ..reading.grants import audited
@@ -441,3 +444,49 @@ def refusals(
     verdicts = build_driver().execute(["verdicts"], inputs=inputs, overrides=given)["verdicts"]
     judged = verdicts.select(["admitted", "decided_by", "reason_code"]).to_pylist()
     return [row | verdict for row, verdict in zip(stored.to_pylist(), judged, strict=True)]
+
+
+PAST = ("superseded", "deleted")
+"""The gates of rows that were no longer in their file."""
+
+
+def explained(rows: list[dict[str, Any]]) -> str:
+    """The answers of `why` in lines, rows with the same answer together; those that came furthest are first, and several
+    that were no longer in their file are one sentence.
+    """
+
+    def furthest(row: dict[str, Any]) -> tuple[bool, int, float]:
+        return row["outcome"] != "selected", -STAGES.values.index(row["stage"]), row["rank"] or math.inf
+
+    past = [row for row in rows if row["decided_by"] in PAST]
+    told = (
+        f"{counted(len(past), 'older row')}: an answer with an earlier as_of may have them; as JSON, they are listed\n"
+    )
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in sorted(rows if len(past) < 2 else (row for row in rows if row not in past), key=furthest):
+        found.setdefault((f"{row['path'] or row['source_id']}", *_explanation(row)), []).append(row)
+    return "\n".join(
+        "\n".join((f"{place}: {_named(same)}", *lines, *_advised(same[0]), ""))
+        for (place, *lines), same in found.items()
+    ) + (f"\n{told}" if len(past) > 1 else "")
+
+
+def _named(rows: list[dict[str, Any]]) -> str:
+    """The lines of the rows, those that are without any by their ids."""
+    return f"{counted(len(rows), 'row')}, {', '.join(row['lines'] or row['evidence_id'] for row in rows)}"
+
+
+def _explanation(row: dict[str, Any]) -> list[str]:
+    """Why a row has its outcome, in lines."""
+    decided = f", decided by {row['decided_by']}" if row["decided_by"] else ""
+    return [
+        f"  outcome: {row['outcome']} (stage: {row['stage']}, reason: {row['reason_code']}{decided})",
+        f"  {row['reason_text']}",
+        *(f"  rule: {rule}" for rule in row["rules"]),
+        *(f"  to admit it: {remedy}" for remedy in row["would_admit"]),
+    ]
+
+
+def _advised(row: dict[str, Any]) -> list[str]:
+    """How close the best of some rows came."""
+    return [f"  how close: {row['closeness']}"] if row["closeness"] else []

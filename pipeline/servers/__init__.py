@@ -6,8 +6,8 @@
 - `problems`: errors in the common form of all interfaces
 - HTTP: `http_app`; `http_guard`: credentials, limits, trace ids
 - `clients`: the configuration of coding agents that start the MCP server
-- MCP: `mcp_server` with its tools
+- MCP: `mcp_server`, and `mcp_tools`
 - `renderings`: a snapshot in every format of the servers and the command line
 
-Nothing here is imported before the commands `serve` and `mcp` run.
+Nothing here is imported before the command `serve` runs.
 """
