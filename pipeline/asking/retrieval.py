@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.columns.digests import EMPTY_SHA256
+from ...nodes.lanes import NO_VECTORS
 from ...nodes.tables import TABLES
 from ...nodes.vocabulary import ACTIONS
 from ..line.lanes import advised
@@ -93,12 +94,16 @@ class Retrieval:
         return {"snapshot_id": self.snapshot_id, "block_ref": self.block_ref, "visible_sha256": hashed}
 
 
-def warnings_of(conditions: Iterable[Mapping[str, Any]], *also: str) -> list[str]:
-    """What the user of an answer should know, in words: its conditions that do not say `continue`, and those of these names."""
+_MORE = ("lane_off", "budget_unused")
+"""Conditions that say `continue` although something else would give more."""
+
+
+def warnings_of(conditions: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the user of an answer should know, in words: its conditions that do not say `continue`, and what would get more."""
     return [
         f"{advised(each['message'])} ({' '.join(filter(None, (each['condition'], each['subject'])))})"
         for each in conditions
-        if each["action"] != "continue" or each["condition"] in also
+        if each["action"] != "continue" or (each["condition"] in _MORE and each["message"] != NO_VECTORS)
     ]
 
 

@@ -220,7 +220,7 @@ class Retriever:
         self,
         requests: Iterable[Row] | None = None,
         *,
-        project: str | None = None,
+        defaults: Mapping[str, Any] | None = None,
         resume: str | None = None,
         progress: bool = False,
         say: Say = quiet,
@@ -228,7 +228,7 @@ class Retriever:
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, complete an interrupted one at its generation.
 
-        A row that names no project asks in `project`, by default in the principal's only one. The `engine` decides
+        `defaults` are fields of rows that omit them; the project is by default the principal's only one. The `engine` decides
         where shards are executed; the result is the same. With `progress`, a bar is shown; `say` receives lines
         instead.
 
@@ -249,7 +249,7 @@ class Retriever:
         self.corpus.expect_unerased()
         self._session.renew()
         line = self._session.line
-        staged, line = self._resumed(resume, line) if resume else (self._staged(requests, project), line)
+        staged, line = self._resumed(resume, line) if resume else (self._staged(requests, defaults or {}), line)
         with resumable(staged):
             shards = staged.pending()
             say(staged.described(shards))
@@ -308,13 +308,13 @@ class Retriever:
     ) -> None:
         self.close()
 
-    def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
+    def _staged(self, rows: Iterable[Row] | None, defaults: Mapping[str, Any]) -> StagedRun:
         session = self._session
-        now, resolver = session.clock(), session.resolver
+        now, resolver, project = session.clock(), session.resolver, defaults.get("project")
         settled = self.preset.fields.given.get("project") if self.preset else None
         if project and settled not in (None, project):
             raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
-        requests, failures = resolver.resolve(rows or (), now, {"project": project} if project else resolver.project)
+        requests, failures = resolver.resolve(rows or (), now, {**resolver.project, **defaults})
         if not requests.num_rows and not failures.num_rows:
             raise InputError.described("at least one request", "none", "requests")
         assert self.runs is not None

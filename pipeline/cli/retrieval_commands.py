@@ -36,7 +36,7 @@ def run(
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
     from ..asking.opening import engine_of, open_retriever
-    from ..indexing.following import followed
+    from ..indexing.following import defaults_in, followed
     from ..line.lanes import advised
     from ..progress import quiet
     from ..requests.files import read_requests
@@ -53,6 +53,9 @@ def run(
             if not each["current"]:
                 note(f"{each['project']}: files changed since they were read, and a run reads none; `index` does")
     before, summary = _unfinished(settings), None
+    defaults = {"project": settings["project"]} if _given(settings, "project") else {}
+    if preset is None:
+        defaults = defaults_in(settings, Path.cwd(), {})
     try:
         trees = trees_around(Path.cwd())
         opened = open_retriever(settings, preset=preset, work_trees=trees)
@@ -64,8 +67,7 @@ def run(
             engine_of(settings) as ready,
         ):
             summary = retriever.run(
-                rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
-                resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
+                rows, defaults=defaults, resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
                 engine=ready,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -136,7 +138,6 @@ def ask(
     """Ask one question. The block goes to standard output, the snapshot id to standard error. Files that changed are read
     first; a folder without a corpus is indexed."""
     from ...nodes.errors import InputError
-    from ...nodes.lanes import NO_VECTORS
     from ..asking.opening import open_retriever
     from ..asking.retrieval import warnings_of
     from ..indexing.following import defaults_in, uncommitted
@@ -187,8 +188,7 @@ def ask(
         note(f"what is not committed is not shown; it is with {flags}")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")
-    conditions = [each for each in found.conditions if each["message"] != NO_VECTORS]
-    for warning in warnings_of(conditions, "lane_off", "budget_unused"):
+    for warning in warnings_of(found.conditions):
         note(warning)
     named = {column_of(name) or name for name in changes} | ({"current_files"} if file else set())
     if any(name.endswith(("_sources", "_paths", "_files")) for name in named):
@@ -197,10 +197,11 @@ def ask(
         from .contract_commands import resolver_here
 
         for finding in idle_lists(resolver_here(settings), fields_named(fields, "--set")):
-            note(f"{finding['message']} ({finding['at']})")
-    if any(each["condition"] == "snapshot_missing" for each in conditions):
+            if finding["at"] != "request.allowed_sources":  # the answer has a condition that says so
+                note(f"{finding['message']} ({finding['at']})")
+    if any(each["condition"] == "snapshot_missing" for each in found.conditions):
         note("--runs names another folder for snapshots; with -c record=false an answer is not recorded")
-    if any(each["condition"] == "nothing_granted" for each in conditions):
+    if any(each["condition"] == "nothing_granted" for each in found.conditions):
         note(READABLE)
     return exit_code_of({found.status: 1})
 

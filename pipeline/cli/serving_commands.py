@@ -186,8 +186,9 @@ def prompt_hook() -> int:
             note("no block for this prompt: it has one word to search for, or none")
             return EXIT["ok"]
         from ..asking.opening import open_retriever
+        from ..indexing.freshness import up_to_date
 
-        with open_retriever(settings) as retriever:
+        with open_retriever(up_to_date(settings, progress=False, say=note, make=False)) as retriever:
             found = retriever.retrieve(fields)
     except (ScopedRetrievalError, OSError, ValueError) as error:
         unread = "Expected the JSON of a prompt, got other text"
