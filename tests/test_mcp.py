@@ -105,7 +105,7 @@ def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, na
 
 def test_a_long_view_has_pages_and_no_copy_of_it_in_the_values(asked: Callable[..., Any], settings: Settings):
     snapshot = called(asked, "scoped_retrieve", ASKED).structured_content["snapshot_id"]
-    whole, view = rendered(settings, snapshot, "tables").text, {"snapshot_id": snapshot, "format": "tables"}
+    whole, view = rendered(settings, snapshot, "html").text, {"snapshot_id": snapshot, "format": "html"}
     first = called(asked, "replay", view).content
     second = called(asked, "replay", {**view, "page": 2}).content
     assert len(first) == 2 and "page=2" in first[1].text
