@@ -320,3 +320,14 @@ def test_a_work_tree_that_is_read_with_its_history_has_no_rows_of_its_own(tmp_pa
         row for row in frame.evidence.select(["evidence_id", "source_id"]).to_pylist() if row["evidence_id"] in current
     ]
     assert [row["source_id"] for row in rows] == ["git:tree"]
+
+
+def test_any_number_of_workers_gives_one_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_reader, "TASK_TEXTS", 1)
+    monkeypatch.setattr(document_reader, "TASKS_HERE", 0)
+    pool, started = document_reader.ProcessPoolExecutor, list[int]()
+    monkeypatch.setattr(document_reader, "ProcessPoolExecutor", lambda n, how: started.append(n) or pool(n, how))
+    alone, shared = World(tmp_path, name="alone"), World(tmp_path, name="shared")
+    alone.write(**{f"n{number}": f"# Note {number}\n\nText {number}.\n" for number in range(5)})
+    assert alone.index(workers=1).generation == shared.index(workers=2).generation
+    assert started == [2]

@@ -178,6 +178,17 @@ def test_a_path_under_the_home_of_nobody_is_refused(shop, capsys, command: str):
     assert err.startswith(f"error: Expected a path whose ~ is the home of a user, got {path!r}")
 
 
+def test_without_a_home_the_variable_is_named_and_help_is_there(shop, monkeypatch, capsys):
+    def nobody(_: object) -> None:
+        raise KeyError
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    code, _, err = run("ask", "default", capsys=capsys)
+    assert (code, " - at HOME" in err) == (2, True)
+    assert run("--help", capsys=capsys)[0] == run("ask", "--help", capsys=capsys)[0] == 0
+
+
 def test_a_path_under_the_home_of_the_user_is_read(shop, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "fields.json").write_text('{"purpose": "explain-code"}', encoding="utf-8")

@@ -145,6 +145,7 @@ def _expanding(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def called(**given: Any) -> Any:
+        at_home(Path("~"), "HOME")  # libraries need one at their import
         return command(**{name: expanded(value) for name, value in given.items()})
 
     return called

@@ -47,7 +47,6 @@ from ..sources.importing import NO_ROWS, normalize
 from ..sources.readers import READERS, SourceReader, tables_of
 from ..sources.structured import files_named
 from ..storage.durable import exists
-from ..storage.file_access import expect_writable
 from .following import IndexRequest, expect_names
 from .report import IndexReport
 
@@ -88,7 +87,6 @@ def index_into(
     request = _checked(settings, request)
     if grant and exists(settings.grants_path):
         load_grants(settings.grants_path)  # a malformed grants file raises now, not after publication
-    expect_writable(settings["corpus"])
     say(f"reading sources of project {settings['project']}")
     readers = {reader.name: reader for reader in (*READERS, *installed(settings["plugins"]).readers)}
     for name, _ in request.read:

@@ -39,11 +39,6 @@ def json_bytes(value: Any) -> bytes:
     return f"{json.dumps(value, sort_keys=True)}\n".encode()
 
 
-def write_json(path: Place, value: Any, *, sync: bool) -> str:
-    """Write `json_bytes`; returns the file's SHA-256."""
-    return write_bytes(path, json_bytes(value), sync=sync)
-
-
 def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
     """Write a table as Parquet; returns the file's SHA-256. The parts of a run are synced when it is finished."""
     return write_bytes(path, parquet_bytes(table), sync=sync)
@@ -67,24 +62,6 @@ def _words(field: pa.Field) -> list[str]:
     if pa.types.is_list(field.type):
         return [f"{field.name}.list.{path}" for path in _words(field.type.value_field.with_name("element"))]
     return [field.name] if pa.types.is_string(field.type) else []
-
-
-def read_json(path: Place) -> Any:
-    """A JSON file of this store.
-
-    Raises:
-        StoreError: the file is missing or not JSON.
-    """
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise StoreError(f"Expected a file, got none - at {named(path)}") from None
-    except ScopedRetrievalError:
-        raise
-    except OSError as error:
-        raise _unread(path, error) from error
-    except (ValueError, RecursionError):
-        raise StoreError(f"Expected JSON, got text that is not - at {named(path)}") from None
 
 
 def read_parquet(

@@ -6,6 +6,7 @@ read one snapshot, only its piece is read.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,8 @@ import pyarrow.compute as pc
 from ...nodes.audit.records import COVERED
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
-from .files import named, read_json, read_parquet, sha256_of
+from ..storage.durable import read_whole
+from .files import named, read_parquet
 from .live import HEADER, live_file, read_inputs, read_tables
 from .log import LOG, Line, RunFolder, is_unfinished, of_kind, snapshots_named
 from .parts import (
@@ -116,10 +118,13 @@ class Run:
             VerificationError: it was changed.
         """
         path = self.store.shared(self.lineage_sha256)
-        found = read_json(path)
-        if sha256_of(path) != self.lineage_sha256:
+        try:
+            data = read_whole(path)
+        except FileNotFoundError:
+            raise StoreError(f"Expected a file, got none - at {named(path)}") from None
+        if hashlib.sha256(data).hexdigest() != self.lineage_sha256:
             raise VerificationError(f"Expected the file that was written, got a changed one - at {named(path)}")
-        return found
+        return json.loads(data)
 
     @cached_property
     def rows(self) -> dict[str, int]:

@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from filelock import FileLock
@@ -82,22 +81,6 @@ def keep_out(folder: Place) -> None:
     if not mark.exists():
         with open_new(mark) as file:
             file.write(b"# Written by scoped-retrieval: nothing below is a source.\n*\n")
-
-
-def expect_writable(path: Place) -> None:
-    """Check that this process may write to a folder or, if there is none, to the one that it would be made in. Leaves
-    nothing there.
-
-    Raises:
-        StoreError: it may not.
-    """
-    if isinstance(path, ObjectPlace):
-        return  # reads report errors of the store itself, and no check is cheaper than a put
-    with system_errors(path, "--corpus names another folder for it, or fix the permissions; nothing was read."):
-        folder = next(each for each in (path, *path.parents) if each.exists())
-        TemporaryFile(dir=folder).close()
-        for lock in folder.glob(".*.lock") if folder == path else ():
-            lock.open("r+b").close()
 
 
 @contextmanager
