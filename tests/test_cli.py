@@ -61,6 +61,8 @@ def test_an_error_is_one_object_in_json(shop, capsys):
     error = json.loads(out)["error"]
     assert (code, error["type"], error["exit_code"]) == (2, "InputError", 2)
     assert err == f"error: {error['message']}\n\nHint: {error['hint']}\n"
+    error = json.loads(run("log", "--as", "pdf", "--json", capsys=capsys)[1])["error"]
+    assert (error["at"], error["choices"]) == ("--as", ["text", "csv"])
 
 
 def test_an_unforeseen_error_shows_no_text_of_its_own(capsys):

@@ -68,6 +68,7 @@ def ids(candidates: Any) -> list[str]:
 
 def test_retrieve_gives_a_valid_bundle(store):
     made = ask(store, packet_context_summary="We spoke of payments.")
+    assert made["diagnostics"]["latency_ms"] > 0
     assert knowledge.validate_bundle(made)["valid"]
     assert ids(made["selected"])[:2] == ["c1", "c2"]
     assert [(one["chunk_id"], one["reason"]) for one in made["rejected"]] == [("c3", "forbidden_source")]

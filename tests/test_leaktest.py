@@ -318,7 +318,7 @@ def probed_with(folder: Path, patch: pytest.MonkeyPatch, source: str = SOURCE) -
 
 def test_a_plugin_that_only_narrows_leaks_nothing_and_its_gates_are_tested(folder, monkeypatch):
     report = probed_with(folder, monkeypatch)
-    assert report.ok, report.text()
+    assert report.ok, report.leaks
     assert report.gates["acme.embargo"] > 0
     sealed, others = report.skipped
     assert sealed == "acme.sealed: the gate declares no canary"

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from command_line import ask, run
 from retrieving import batch, opened
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.across_runs import read_each
@@ -75,6 +76,15 @@ def test_snapshots_by_id_are_told_of_in_the_order_of_their_run(corpus: Corpus, t
         assert len(run.files) == 8
         assert whose(run, names[::-1])["snapshot_id"].to_pylist() == names
     assert whose(Runs(tmp_path / "runs").open(run.run_id), names[::-1])["snapshot_id"].to_pylist() == names
+
+
+def test_answers_of_sessions_at_one_time_are_listed_newest_first(shop: Path, capsys) -> None:
+    places = {"runs": ".scoped-retrieval/runs", "grants": ".scoped-retrieval/corpus/grants.yaml"}
+    sessions = [Retriever.open(".scoped-retrieval/corpus", principal="ana", lanes=["lexical"], **places) for _ in "ab"]
+    asked = [sessions[n].retrieve("default role", project="shop").snapshot_id for n in (0, 1, 0)]
+    for retriever in sessions:
+        retriever.close()
+    assert [row["snapshot_id"] for row in json.loads(run("log", "--json", "--adopt", capsys=capsys)[1])] == asked[::-1]
 
 
 def test_an_erasure_leaves_no_question_in_it(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -375,3 +375,19 @@ def test_a_path_is_the_same_however_it_is_written(shop, place, capsys):
     assert run("ask", "default", "role", "--project", "shop", capsys=capsys)[0] == 0
     code, out, _ = run("why", place.format(folder=shop / "shop") + ":3", "--json", capsys=capsys)
     assert code == 0 and [each["path"] for each in json.loads(out)] == ["docs/roles.md"]
+
+
+def test_a_file_is_told_of_by_its_rows_of_today_and_its_older_ones_in_one_sentence(shop, capsys):
+    """Rows that came furthest stand first, each with its lines."""
+    file = shop / "shop/docs/roles.md"
+    for text in ("# A\n\nOld zebra.\n\n# B\n\nOld role.\n", "# A\n\nThe zebra.\n\n# B\n\nThe default role.\n"):
+        file.write_text(text)
+        assert run("index", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    assert run("ask", "zebra", "--set", "max_items=1", capsys=capsys)[0] == 0
+    _, out, _ = run("why", "docs/roles.md", capsys=capsys)
+    places = [line for line in out.splitlines() if line.startswith("docs/roles.md: ")]
+    assert places == ["docs/roles.md: 1 row, 1-4", "docs/roles.md: 1 row, 5-7"]
+    assert out.index("outcome: selected") < out.index("outcome: rejected")
+    assert out.splitlines()[-1].startswith("3 older rows: ")
+    listed = json.loads(run("why", "docs/roles.md", "--json", capsys=capsys)[1])
+    assert sum(row["decided_by"] == "superseded" for row in listed) == 3 and len(listed) == 5

@@ -119,8 +119,9 @@ def print_error(error: BaseException, *, as_json: bool) -> int:
     message, hint, code = _described(error)
     message, hint = redact_text(message), redact_text(hint)
     if as_json:
-        kind = type(error).__name__
-        deliver(json_document({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}}), None)
+        found = {"type": type(error).__name__, "message": message, "hint": hint, "exit_code": code}
+        parts = {"at": redact_text(getattr(error, "at", "")), "choices": [*getattr(error, "choices", ())]}
+        deliver(json_document({"error": found | {name: part for name, part in parts.items() if part}}), None)
     with suppress(BrokenPipeError):
         _tell(f"error: {message}" + (f"\n\nHint: {hint}" if hint else ""))
     return code

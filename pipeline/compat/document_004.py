@@ -62,7 +62,6 @@ from ..encoders.choice import OPENAI, EncoderChoice
 from ..encoders.cross_encoder import PairScores
 from ..encoders.openai_encoder import OpenAIEncoder
 from ..line.driver import build_driver
-from ..parsing.documents import ModelDocument, checked
 from ..requests.resolve import RequestResolver
 from ..sources.jsonl import parse_json
 from ..views.bundle import (
@@ -165,24 +164,16 @@ def ingest(value: Mapping[str, Any], store: CorpusStore, file: str = "corpus") -
         documents.append((own, at))
         chunks += [(owner | _snake_keys(one), f"{at}.chunks[{n}]") for n, one in enumerate(inside)]
     chunks += [(one, f"{file}: chunks[{n}]") for n, one in enumerate(value.get("chunks", []))]
-    return {
-        "documents_ingested": sum(_added(store.add_document, StoredDocument, *each, errors) for each in documents),
-        "chunks_ingested": sum(_added(store.add_chunk, StoredChunk, *each, errors) for each in chunks),
-        "errors": errors,
-    }
-
-
-def _added(add: Callable[[Any], None], model: type[ModelDocument], record: Any, at: str, errors: list[str]) -> bool:
-    """Whether a record is valid and was added; otherwise the reasons are among the errors."""
-    found, wrong = checked(model, record, at)
-    errors += wrong
-    try:
-        if found is not None:
-            add(found)
-    except InputError as error:
-        errors.append(error.moved(at).message)
-        return False
-    return found is not None
+    counts = []
+    for insert, records in ((store.insert_document, documents), (store.insert_chunk, chunks)):
+        before = len(errors)
+        for each in records:
+            try:
+                insert(*each)
+            except InputError as error:
+                errors.append(error.message)
+        counts.append(len(records) - len(errors) + before)
+    return dict(zip(("documents_ingested", "chunks_ingested"), counts, strict=True)) | {"errors": errors}
 
 
 LANES = ("lexical", "semantic", "exact", "expansion")

@@ -28,7 +28,8 @@ from ..config.policies.roles import Text, TrustTier
 from ..corpus.store import Corpus
 from ..corpus.vectors import encoded_texts
 from ..encoders.unit_vectors import rounded
-from ..parsing.documents import ModelDocument, checked
+from ..parsing.documents import ModelDocument
+from ..parsing.documents import document as parsed
 from ..redaction.masking import redact_text
 from ..sources.importing import normalize
 
@@ -91,13 +92,32 @@ class StoredRecords:
         self._corpora: dict[str | None, Corpus] = {}
         self._chunk_ids: dict[str, str] | None = None
 
-    def insert_document(self, document: Mapping[str, Any]) -> None:
-        """Add or replace a document."""
-        self.add_document(_read(StoredDocument, document, "document"))
+    def insert_document(self, document: Mapping[str, Any], at: str = "document") -> None:
+        """Add or replace a document; `at` is its place in an error.
 
-    def insert_chunk(self, chunk: Mapping[str, Any]) -> None:
-        """Add or replace a chunk of a stored document."""
-        self.add_chunk(_read(StoredChunk, chunk, "chunk"))
+        Raises:
+            InputError: it is malformed.
+        """
+        found = parsed(StoredDocument, document, at, InputError)
+        _without_secret(found.conflict_set, f"{at}: conflict_set")
+        self._write(("INSERT OR REPLACE INTO documents VALUES (?, ?)", (found.document_id, found.model_dump_json())))
+
+    def insert_chunk(self, chunk: Mapping[str, Any], at: str = "chunk") -> None:
+        """Add or replace a chunk of a stored document.
+
+        Raises:
+            InputError: it is malformed, or there is no such document.
+        """
+        found = parsed(StoredChunk, chunk, at, InputError)
+        _without_secret(found.chunk_id, f"{at}: chunk_id")
+        if not self._db.execute("SELECT 1 FROM documents WHERE document_id = ?", (found.document_id,)).fetchone():
+            raise InputError.expected("a document that is there", found.document_id, f"{at}: document_id")
+        record = (found.chunk_id, found.document_id, found.model_dump_json())
+        self._write(
+            # The vectors of the earlier text do not match the new one.
+            ("DELETE FROM embeddings WHERE chunk_id = ?", (found.chunk_id,)),
+            ("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", record),
+        )
 
     def insert_embedding(self, chunk_id: str, vector: Any, model: str) -> None:
         """Add or replace the vector of a chunk under a model; all vectors of a model have one length."""
@@ -156,24 +176,6 @@ class StoredRecords:
         found = self._db.execute("SELECT chunk_id, vector FROM embeddings WHERE model = ? ORDER BY chunk_id", (model,))
         return {chunk: np.frombuffer(vector, dtype=np.float64) for chunk, vector in found}
 
-    def add_document(self, document: StoredDocument) -> None:
-        """Add or replace a parsed document."""
-        _without_secret(document.conflict_set, "document: conflict_set")
-        record = (document.document_id, document.model_dump_json())
-        self._write(("INSERT OR REPLACE INTO documents VALUES (?, ?)", record))
-
-    def add_chunk(self, chunk: StoredChunk) -> None:
-        """Add or replace a parsed chunk of a stored document."""
-        _without_secret(chunk.chunk_id, "chunk: chunk_id")
-        if not self._db.execute("SELECT 1 FROM documents WHERE document_id = ?", (chunk.document_id,)).fetchone():
-            raise InputError.expected("a document that is there", chunk.document_id, "chunk: document_id")
-        record = (chunk.chunk_id, chunk.document_id, chunk.model_dump_json())
-        self._write(
-            # The vectors of the earlier text do not match the new one.
-            ("DELETE FROM embeddings WHERE chunk_id = ?", (chunk.chunk_id,)),
-            ("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", record),
-        )
-
     def _write(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
         """Execute the statements in one transaction."""
         with self._db:
@@ -228,13 +230,6 @@ def _without_secret(key: str | None, at: str) -> None:
     """Imports refuse secrets in references between rows; refused here, it costs one record and no search."""
     if key is not None and redact_text(key) != key:
         raise InputError(f"Expected an id without a secret, got one with a secret - at {at}")
-
-
-def _read(model: type[Any], value: Mapping[str, Any], at: str) -> Any:
-    found, errors = checked(model, value, at)
-    if found is None:
-        raise InputError(errors[0])
-    return found
 
 
 class _GivenVectors:

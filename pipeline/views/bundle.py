@@ -343,15 +343,14 @@ def validate_bundle(value: Any, file: str = "bundle") -> dict[str, Any]:
 def fallback_decisions(answer: Any) -> list[dict[str, Any]]:
     """The states of an answer as a set, worst action first (S4.9); no state hides another.
 
-    `answer` is a bundle, a `Retrieval`, or its conditions, which have the most detail per state.
+    `answer` is a bundle, or the conditions of a retrieval, which have the most detail per state.
     """
     if isinstance(answer, Mapping):
         states = [(_STATES[one["code"]], one["message"]) for one in answer["warnings"] if one["code"] in _STATES]
         found = [(state, _ACTIONS.get(state, "warn"), message) for state, message in states] or [_HEALTHY]
     else:
-        conditions = list(getattr(answer, "conditions", answer))
-        found = [(c["condition"], c["action"], c["message"]) for c in conditions if c["condition"] in STATES]
-        if not found and all(c["action"] == "continue" for c in conditions):
+        found = [(c["condition"], c["action"], c["message"]) for c in answer if c["condition"] in STATES]
+        if not found and all(c["action"] == "continue" for c in answer):
             found = [_HEALTHY]
     found.sort(key=lambda one: (-ACTIONS.values.index(one[1]), STATES.index(one[0])))
     named = ({"state": state, "action": action, "message": message} for state, action, message in found)

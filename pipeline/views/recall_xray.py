@@ -255,17 +255,14 @@ def _served_by(item: Item, contract: Row) -> ServedBy:
 def _decomposed(served: ServedBy, item: Item, weights: Row, vectors: bool) -> ScoreDecomposition:
     """The terms that a tier reports (S2.28), and the final score, which every tier has."""
     ranked, terms = item.ranked, item.terms
-    made = ScoreDecomposition(
-        reinforcementBoost=ranked.get("reinforcement.boost") or None,  # its contribution to the score
-        final=ranked.get("final", 0.0),
-    )
+    boost = ranked.get("reinforcement.boost") or None  # its contribution to the score
     if served == "direct-answer":
-        return made.model_copy(
-            update={"importance": item.detail.get("importance"), "tierPrior": terms.get("authority")}
-        )
-    penalty = (0.0 if ranked["diversity"] else weights["diversity"]) if weights and ranked else None
-    vector = terms.get("semantic") if vectors else None
-    return made.model_copy(update={"vector": vector, "bm25": terms.get("lexical"), "mmrPenalty": penalty})
+        found = {"importance": item.detail.get("importance"), "tierPrior": terms.get("authority")}
+    else:
+        penalty = (0.0 if ranked["diversity"] else weights["diversity"]) if weights and ranked else None
+        vector = terms.get("semantic") if vectors else None
+        found = {"vector": vector, "bm25": terms.get("lexical"), "mmrPenalty": penalty}
+    return ScoreDecomposition(**found, reinforcementBoost=boost, final=ranked.get("final", 0.0))
 
 
 def _provenance(item: Item, contract: Row) -> Provenance:

@@ -43,12 +43,6 @@ class TableDifference:
     stored: Any
     computed: Any
 
-    def __str__(self) -> str:
-        where = ", ".join(f"{name}={value}" for name, value in self.row.items())
-        if self.column is None:
-            return f"{self.table} [{where}]: {'row only computed' if self.stored is None else 'row only stored'}"
-        return f"{self.table}.{self.column} [{where}]: stored {self.stored!r}, computed {self.computed!r}"
-
 
 @dataclass(frozen=True)
 class Reproduction:
