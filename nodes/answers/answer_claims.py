@@ -89,7 +89,7 @@ def claims_of(answer: str) -> Claims:
     found.citations = [Span(*m.span(), m[0]) for m in LABEL.finditer(prose)]
     found.sentences = list(_sentences(prose, found.citations))
     for match in fences:
-        _read_fence(match, _nearest(found, match), found)
+        _read_fence(match, _before(found, match), found)
     inline = [match.span() for match in _INLINE.finditer(prose)]
     quoted = list(_BLOCKQUOTE.finditer(prose))
     found.quotes += [Span(*m.span(), _unquoted(m[0]), _labels_at(found, m.span())) for m in quoted]
@@ -122,14 +122,8 @@ def _labels_at(found: Claims, place: Place) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label for labels in within for label in labels))
 
 
-def _nearest(found: Claims, fence: re.Match[str]) -> tuple[str, ...]:
-    """Labels in the info string of a fence, else those of the sentence before it."""
-    if named := tuple(m[0] for m in LABEL.finditer(fence["info"])):
-        found.citations += [
-            Span(m.start() + fence.start("info"), m.end() + fence.start("info"), m[0])
-            for m in LABEL.finditer(fence["info"])
-        ]
-        return named
+def _before(found: Claims, fence: re.Match[str]) -> tuple[str, ...]:
+    """Labels of the sentence before a fence."""
     before = [s for s in found.sentences if s.end <= fence.start() + 1]
     return before[-1].labels if before else ()
 

@@ -63,10 +63,16 @@ def verify(
     ] = None,
 ) -> int:
     """Verify runs, a corpus, an answer or a file. Reports the first part that differs from its record."""
+    from ...nodes.errors import InputError
     from ..reading.across_runs import snapshot_named
     from ..runs.ids import is_snapshot
     from ..storage.places import at_home
 
+    if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
+        hint = (
+            "`verify` prints the head of the log, `verify corpus` that of the corpus; the anchor is one that you kept"
+        )
+        raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
     if event is not None:
         return _verify_turn(event)
     if name == "corpus":
@@ -131,13 +137,9 @@ def _verify_turn(event: Path) -> int:
 
 def _verify_corpus(anchor: str | None) -> int:
     """Check files, rows and heads; auditors of all projects also see problems and the head."""
-    from ...nodes.errors import InputError
     from ..config.opening import corpus_of
     from ..reading.grants import audits_corpus
 
-    if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
-        hint = "`verify corpus` prints the head of the corpus; the anchor is one that you kept"
-        raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
     settings = settings_of("corpus")
     opened = corpus_of(settings)
     problems = opened.verify(anchor)

@@ -90,7 +90,6 @@ class StoredRecords:
         except sqlite3.DatabaseError as error:
             raise StoreError(f"Expected a corpus store, got {type(error).__name__} - at {path}") from error
         self._corpora: dict[str | None, Corpus] = {}
-        self._chunk_ids: dict[str, str] | None = None
 
     def insert_document(self, document: Mapping[str, Any], at: str = "document") -> None:
         """Add or replace a document; `at` is its place in an error.
@@ -134,7 +133,7 @@ class StoredRecords:
     def close(self) -> None:
         """Close the store; its records stay in its file."""
         self._db.close()
-        self._forget()
+        self._corpora.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -153,13 +152,9 @@ class StoredRecords:
 
     def chunk_ids(self) -> dict[str, str]:
         """The chunk id of each evidence id, which does not depend on the model."""
-        if self._chunk_ids is None:
-            made = next(iter(self._corpora.values()), None)
-            evidence = (made if made is not None else self.corpus()).frame().evidence
-            self._chunk_ids = dict(
-                zip(*(evidence[name].to_pylist() for name in ("evidence_id", "entity")), strict=True)
-            )
-        return self._chunk_ids
+        evidence = next(iter(self._corpora.values()), None) or self.corpus()
+        rows = evidence.frame().evidence
+        return dict(zip(*(rows[name].to_pylist() for name in ("evidence_id", "entity")), strict=True))
 
     def chunks(self, ids: Collection[str] | None = None) -> Iterator[tuple[StoredDocument, StoredChunk]]:
         """Every chunk with its document, or those of these ids, by chunk id."""
@@ -181,12 +176,7 @@ class StoredRecords:
         with self._db:
             for statement, values in statements:
                 self._db.execute(statement, values)
-        self._forget()
-
-    def _forget(self) -> None:
-        """Drop the values cached for the earlier state."""
         self._corpora.clear()
-        self._chunk_ids = None
 
 
 def normalized(chunks: Iterable[tuple[StoredDocument, StoredChunk]]) -> pa.Table:
