@@ -20,7 +20,7 @@ import pyarrow as pa
 from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.tables import TABLES
 from ...nodes.text.text_analysis import RUN, terms_in
-from ...nodes.vocabulary import SCORE_TERMS
+from ...nodes.vocabulary import SCORE_TERMS, STAGES
 from ..progress import counted
 
 Row = Mapping[str, Any]
@@ -36,8 +36,6 @@ TABLES_READ = (
 )  # fmt: skip
 """The tables that views of one snapshot read."""
 
-STAGES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
-"""The stages after recall that may drop candidates, in their order."""
 _WITHHELD_SHOWN = 20
 _ABOUT_QUESTION = {
     term.name for term in TERMS if term.group in ("lexical", "semantic") or term.family == "cross_encoder"
@@ -95,9 +93,8 @@ def ladder(rows: Rows, *, audit: bool = True) -> list[Rung]:
             *found,
             Rung("recall", admissible, left, {"not_recalled": admissible - left} if admissible > left else {}),
         ]
-    for stage in STAGES:
-        lost = lost_at.get(stage, Counter())
-        if lost:
+    for stage in STAGES.values:
+        if stage != "gate" and (lost := lost_at.get(stage)):
             found.append(Rung(stage, left, left - lost.total(), lost))
             left -= lost.total()
     return found
