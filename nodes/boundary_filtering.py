@@ -84,13 +84,9 @@ def verdicts(
     The walls disagree about a candidate that passes here but was recalled as withheld, or that fails here but was not.
     """
     order = positions(candidates["request_id"], contracts["request_id"])
-    rows, row = distinct_numbers(integers(candidates["row"]))
-    stored = pa.table(gathered_columns(evidence, _JUDGED, rows))
-    gates = plugins.order
-    place = place_stops(stored, row, order, contracts, contract_bounds)
-    place = gates.removed(place, evidence, candidates["row"], contracts, order)
-    moment, ended = time_stops(rows, row, stored, order, contracts, placements)
-    removed_by = np.where(place > 0, place, moment)
+    rows = integers(candidates["row"])
+    stored, row, place, moment, ended = judged(rows, order, contracts, contract_bounds, evidence, placements, plugins)
+    gates, removed_by = plugins.order, np.where(place > 0, place, moment)
     admitted, readable = removed_by == 0, gates.passes_access(place)
     words, which = distinct_values([stored[name] for name in _SPEAKING_BY])
     of_words = which[row]
@@ -110,6 +106,28 @@ def verdicts(
             "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
         }
     )
+
+
+def judged(
+    frame_rows: Ints,
+    order: Ints,
+    contracts: pa.Table,
+    contract_bounds: pa.Table,
+    evidence: pa.Table,
+    placements: pa.Table,
+    plugins: Plugins,
+) -> tuple[pa.Table, Ints, Ints, Ints, Mask]:
+    """What the gates say of frame rows, each under the contract at its position in `order`.
+
+    Returns:
+        the distinct stored rows; and of each frame row its place among them, the first access or visibility gate that
+        removes it, the first time gate that does, 0 = none, and whether the placement that it is judged by has ended.
+    """
+    rows, row = distinct_numbers(frame_rows)
+    stored = pa.table(gathered_columns(evidence, _JUDGED, rows))
+    place = place_stops(stored, row, order, contracts, contract_bounds)
+    place = plugins.order.removed(place, evidence, frame_rows, contracts, order)
+    return stored, row, place, *time_stops(rows, row, stored, order, contracts, placements)
 
 
 def pool(

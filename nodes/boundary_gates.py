@@ -1,7 +1,7 @@
 """Boundary gates, the first wall: decides which rows recall may score, before anything is scored.
 
-Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `row_groups`, the requests that read the same rows
-with the same outcome; `reachable` per row group; and per request `admissible` and `filter_ladder`.
+Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `reachable` per row group, the requests that read
+the same rows with the same outcome; and per request `admissible` and `filter_ladder`.
 
 Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the rows of those
 segments and its `project` and `owner` gates stop none; a count that depended on the other segments of the frame would
@@ -26,58 +26,34 @@ from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
 from .columns.kept import OfTable
-from .columns.keys import distinct_rows, flat, gathered, integers, rows_of_runs
+from .columns.keys import distinct_rows, flat, gathered, rows_of_runs
 from .columns.ragged import expand_ranges, starts_of
-from .frames import OPEN_END, OPEN_START, RowIndex, VectorIndex, micros
+from .frames import RowIndex, VectorIndex
 from .plugins import NO_PLUGINS, Plugins
 from .scope.selectors import SourcePairs, selected_pairs, source_pairs
 from .tables import (
     ADMISSIBLE,
     FILTER_LADDER,
     REACHABLE,
-    SCOPE_GROUPS,
     Admissible,
     ContractBounds,
     Contracts,
     Evidence,
     FilterLadder,
     Reachable,
-    ScopeGroups,
     Segments,
 )
 from .walls.first_wall import CONTRACT_COLUMNS, columns_of_frame, first_stops
 from .walls.gate import SegmentColumns
 from .walls.gates import GATES, NUMBER
-from .walls.time_gates import GroupRows, Moment, distinct_clocks, rows_of_groups, time_codes
+from .walls.time_gates import GroupRows, Moment, clocks, distinct_clocks, rows_of_groups, time_codes
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
-_CLOCK = {"as_of": OPEN_START, "window_start": OPEN_START, "window_end": OPEN_END}
-"""The instants of a contract, and what null counts as."""
 Codes = NDArray[np.int8]
 Int = NDArray[np.int64]
 
 
-def row_groups(
-    contracts: Contracts,
-    contract_bounds: ContractBounds,
-    evidence: Evidence,
-    segments: Segments,
-    row_index: RowIndex,
-    plugins: Plugins = NO_PLUGINS,
-) -> ScopeGroups:
-    """The row group of each request, by request id: those that read the same rows with the same outcome share one.
-
-    For example, branches that no row names separate requests but not rows. Numbers mean nothing outside their shard.
-    """
-    scopes, of_request = _scopes_of(contracts, contract_bounds)
-    groups = np.append(_gated(scopes, evidence, segments, row_index, plugins).group, -1)
-    return SCOPE_GROUPS.build(
-        {"request_id": contracts["request_id"], "scope_group": groups[of_request].astype(np.int32)}
-    )
-
-
 def reachable(
-    row_groups: ScopeGroups,
     contracts: Contracts,
     contract_bounds: ContractBounds,
     evidence: Evidence,
@@ -85,11 +61,12 @@ def reachable(
     row_index: RowIndex,
     plugins: Plugins = NO_PLUGINS,
 ) -> Reachable:
-    """The rows that pass every access gate, by row group, with the visibility gate that withholds each."""
-    scopes, of_request = _scopes_of(contracts, contract_bounds)
-    numbers, first = np.unique(integers(row_groups["scope_group"]), return_index=True)
-    one = [scopes[of_request[at]] for at in first[numbers >= 0]]
-    return _gated(one, evidence, segments, row_index, plugins).reachable
+    """The rows that pass every access gate, by row group, with the visibility gate that withholds each.
+
+    Requests that read the same rows with the same outcome share a group: branches that no row names separate requests but
+    not rows. Numbers mean nothing outside their shard.
+    """
+    return _gated(_scopes_of(contracts, contract_bounds)[0], evidence, segments, row_index, plugins).reachable
 
 
 class _Scope(NamedTuple):
@@ -111,16 +88,15 @@ class _Gated(NamedTuple):
 def _scopes_of(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[_Scope], NDArray[np.int64]]:
     """The distinct scopes of requests that are not denied, and the scope of each request; -1 = denied."""
     bounds = rows_of_runs(contract_bounds.drop_columns(["rule_id"]), "request_id")
-    instants = zip(*(micros(contracts[name], null).tolist() for name, null in _CLOCK.items()), strict=True)
     known: dict[tuple[str, int, tuple[int, ...] | None], int] = {}
-    scopes, of_request = list[_Scope](), list[int]()
+    scopes, of_request, clock = list[_Scope](), list[int](), clocks(contracts)
     asked = contracts.select(["request_id", "denied", *CONTRACT_COLUMNS]).to_pylist()
-    for contract, instant in zip(asked, instants, strict=True):
+    for contract, *instant in zip(asked, clock.as_of, clock.start, clock.end, strict=True):
         own = bounds.get(contract.pop("request_id"), ())
         if contract.pop("denied"):
             of_request.append(-1)
             continue
-        scope = _Scope(contract, own, instant if contract["workspace_root"] is not None else None)
+        scope = _Scope(contract, own, tuple(map(int, instant)) if contract["workspace_root"] is not None else None)
         of_request.append(known.setdefault((repr(contract), id(own), scope.instant), len(scopes)))
         if of_request[-1] == len(scopes):
             scopes.append(scope)
@@ -211,89 +187,74 @@ def _by_id(group: GroupRows, evidence: pa.Table, index: RowIndex) -> tuple[Int, 
     return place, _lines(gathered(evidence["evidence_id"], rows)), sources
 
 
-def _shown(
-    contracts: pa.Table, row_groups: pa.Table, reachable: pa.Table, evidence: pa.Table, row_index: RowIndex
-) -> list[tuple[int, int, _Shown]]:
-    """The row group of each request, the rows that it reaches, and what it shows at the request's instant."""
-    nothing = GroupRows(np.empty(0, dtype=np.int64), np.empty(0, dtype=bool))
-    groups, (clock, of_request) = [*rows_of_groups(reachable), nothing], distinct_clocks(contracts)
-    number = integers(row_groups["scope_group"])
-    first, which = distinct_rows(number, of_request)
-    known = []
-    for at in first.tolist():
-        group = groups[number[at]]
-        (moment,) = group.at(row_index, clock.some(of_request[[at]]))
-        shown = moment.once("shown", partial(_Shown, group, moment, evidence, row_index))
-        known.append((int(number[at]), len(group.rows), shown))
-    return [known[one] for one in which.tolist()]
-
-
 def admissible(
     contracts: Contracts,
-    row_groups: ScopeGroups,
+    contract_bounds: ContractBounds,
     reachable: Reachable,
     evidence: Evidence,
+    segments: Segments,
     row_index: RowIndex,
     vectors: VectorIndex | None,
+    plugins: Plugins = NO_PLUGINS,
 ) -> Admissible:
-    """A(r) of each request as counts and a digest, by request id; a denied request has none.
+    """The row group and A(r) of each request, as counts and a digest, by request id; a denied request has none.
 
     `row_digest` covers the full ids in order, each followed by a line feed.
     """
-    found = _shown(contracts, row_groups, reachable, evidence, row_index)
-    selectors = zip(found, contracts["allowed_sources"].to_pylist(), strict=True)
+    scopes, of_request = _scopes_of(contracts, contract_bounds)
+    number = np.append(_gated(scopes, evidence, segments, row_index, plugins).group, -1)[of_request]
+    groups = [*rows_of_groups(reachable), GroupRows(np.empty(0, dtype=np.int64), np.empty(0, dtype=bool))]
+    clock, of_clock = distinct_clocks(contracts)
+    first, which = distinct_rows(number, of_clock)
+    known = []
+    for at in first.tolist():
+        group = groups[number[at]]
+        (moment,) = group.at(row_index, clock.some(of_clock[[at]]))
+        known.append((group, moment.once("shown", partial(_Shown, group, moment, evidence, row_index))))
+    found = [known[one] for one in which.tolist()]
+    asked = zip(found, number.tolist(), contracts["allowed_sources"].to_pylist(), strict=True)
     return ADMISSIBLE.build(
         {
             "request_id": contracts["request_id"],
-            "rows": [moment.rows for _, _, moment in found],
-            "encoded": [moment.encoded(vectors) for _, _, moment in found],
-            "total_length": [moment.length for _, _, moment in found],
-            "withheld": [reached - moment.rows for _, reached, moment in found],
-            "row_digest": [moment.digest for _, _, moment in found],
+            "scope_group": number,
+            "rows": [shown.rows for _, shown in found],
+            "encoded": [shown.encoded(vectors) for _, shown in found],
+            "total_length": [shown.length for _, shown in found],
+            "withheld": [len(group.rows) - shown.rows for group, shown in found],
+            "stopped": [shown.stopped for _, shown in found],
+            "row_digest": [shown.digest for _, shown in found],
             "unmatched_sources": [
-                moment.unmatched(asked) if group >= 0 else [] for (group, _, moment), asked in selectors
+                shown.unmatched(selectors) if group >= 0 else [] for (_, shown), group, selectors in asked
             ],
         }
     )
 
 
-def filter_ladder(
-    contracts: Contracts,
-    row_groups: ScopeGroups,
-    reachable: Reachable,
-    evidence: Evidence,
-    row_index: RowIndex,
-    plugins: Plugins = NO_PLUGINS,
-) -> FilterLadder:
+def filter_ladder(admissible: Admissible, reachable: Reachable, plugins: Plugins = NO_PLUGINS) -> FilterLadder:
     """Rows considered and admitted by every gate, by request id and gate order; a denied request has no ladder."""
     gates, left = plugins.order.gates, reachable["left"].to_pylist()
     considered, admitted, of_request = list[int](), list[int](), list[int]()
-    for at, (group, _, moment) in enumerate(_shown(contracts, row_groups, reachable, evidence, row_index)):
-        if group < 0:
-            continue
-        of_request += [at] * len(gates)
-        before, later = left[group], [*accumulate(moment.stopped, sub, initial=left[group][-1])]
-        considered += before[:-1] + later[:-1]
-        admitted += before[1:] + later[1:]
+    moments = zip(admissible["scope_group"].to_pylist(), admissible["stopped"].to_pylist(), strict=True)
+    for at, (group, stopped) in enumerate(moments):
+        if group >= 0:
+            of_request += [at] * len(gates)
+            before, later = left[group], [*accumulate(stopped, sub, initial=left[group][-1])]
+            considered += before[:-1] + later[:-1]
+            admitted += before[1:] + later[1:]
+    times = len(of_request) // len(gates)
     return FILTER_LADDER.build(
         {
-            "request_id": contracts["request_id"].take(pa.array(of_request, pa.int64())),
+            "request_id": admissible["request_id"].take(pa.array(of_request, pa.int64())),
+            "ordinal": [*range(1, len(gates) + 1)] * times,
             "considered": considered,
             "admitted": admitted,
-            **_words_of_ladder(gates, len(of_request) // len(gates)),
+            **{
+                name: [getattr(gate, of) for gate in gates] * times
+                for name, of in (("gate", "name"), ("gate_class", "gate_class"), ("reason_code", "reason_code"))
+            },
         },
         rows=len(of_request),
     )
-
-
-def _words_of_ladder(gates: Sequence[Any], times: int) -> dict[str, list[Any]]:
-    """The columns of a ladder that are the same for every request."""
-    return {
-        "ordinal": [*range(1, len(gates) + 1)] * times,
-        "gate": [gate.name for gate in gates] * times,
-        "gate_class": [gate.gate_class for gate in gates] * times,
-        "reason_code": [gate.reason_code for gate in gates] * times,
-    }
 
 
 _spans = OfTable(lambda segments: segments.select(["owner_project", "owner_user", "row_start", "row_end"]).to_pylist())

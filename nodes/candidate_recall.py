@@ -71,7 +71,6 @@ from .tables import (
     Placements,
     QueryTerms,
     Reachable,
-    ScopeGroups,
     Segments,
     SubQueries,
 )
@@ -83,7 +82,6 @@ NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set; `cross_e
 
 def recall_tables(
     contracts: Contracts,
-    row_groups: ScopeGroups,
     reachable: Reachable,
     admissible: Admissible,
     segments: Segments,
@@ -93,9 +91,7 @@ def recall_tables(
     query_terms: QueryTerms,
 ) -> RecallTables:
     """The input of every lane, as one value: clocks, groups and statistics are computed once per shard."""
-    return RecallTables(
-        contracts, row_groups, reachable, admissible, segments, evidence, row_index, sub_queries, query_terms
-    )
+    return RecallTables(contracts, reachable, admissible, segments, evidence, row_index, sub_queries, query_terms)
 
 
 def lexical_recall(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> LexicalRecall:

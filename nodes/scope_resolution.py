@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ import pyarrow as pa
 
 from .columns.kept import rows_by
 from .errors import PolicyError
-from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .scope.active_grants import Reach, active_grants_of, bounds_of, distinct
 from .scope.mode_choices import chosen
 from .tables import (
@@ -54,8 +54,8 @@ _GROWING = ("max_items", "max_items_per_source", "max_chars")
 _MOST = int(np.iinfo(np.int32).max)
 _ALLOWANCES, _DENIALS = ("allowed_sources", "allowed_paths", "accepted_authority"), ("denied_sources", "denied_paths")
 _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
-_FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
-"""0001-01-01, and more days than a calendar has: window starts stay printable."""
+_FIRST, _ALL_DAYS = datetime(1, 1, 1, tzinfo=UTC), 4_000_000
+"""The first instant, and more days than a calendar has: window starts stay printable."""
 
 
 def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> list[Reach]:
@@ -112,23 +112,15 @@ class _Layered(NamedTuple):
 def _layered(
     requests: pa.Table, purpose_policies: pa.Table, mode_policies: pa.Table, role_policies: pa.Table
 ) -> list[_Layered]:
-    """Each request with its policies; instants are microseconds."""
+    """Each request with its policies."""
     policies, roles = rows_by(purpose_policies, "purpose"), rows_by(role_policies, "role")
-    given = requests.to_pylist()
-    for request, as_of, after in zip(
-        given, *(micros(requests[name], OPEN_START).tolist() for name in ("as_of", "include_after")), strict=True
-    ):
-        request["as_of"], request["after"] = as_of, after
+    modes, layered = rows_by(mode_policies, "mode"), list[_Layered]()
+    for request in requests.to_pylist():
         if request["purpose"] not in policies:
             raise PolicyError.one_of(list(policies), request["purpose"], "requests.purpose")
-    modes = rows_by(mode_policies, "mode")
-    return [
-        _Layered(
-            request, chosen(request["mode"], request["variables"], modes), policies[request["purpose"]],
-            roles.get(request["role"]) or {},
-        )
-        for request in given
-    ]  # fmt: skip
+        preset = chosen(request["mode"], request["variables"], modes)
+        layered.append(_Layered(request, preset, policies[request["purpose"]], roles.get(request["role"]) or {}))
+    return layered
 
 
 def _resolved(layers: _Layered, allowed: set[str]) -> dict[str, Any]:
@@ -201,17 +193,16 @@ def _include_states(layers: _Layered, cap: int, allowed: set[str]) -> list[str]:
     return [name for name in LIFECYCLES.values if name in states]
 
 
-def _window_start(request: dict[str, Any]) -> int | None:
+def _window_start(request: dict[str, Any]) -> datetime | None:
     """The later of `include_after` and `as_of` minus `window_days`."""
-    back, after = _before(request["as_of"], request["window_days"]), request["after"]
-    return back if after == OPEN_START else after if back is None else max(after, back)
+    return max(
+        filter(None, (_before(request["as_of"], request["window_days"]), request["include_after"])), default=None
+    )
 
 
-def _before(as_of: int, days: float | None) -> int | None:
-    """An instant minus some days, in microseconds; None where there are none."""
-    if days is None:
-        return None
-    return round(max(as_of - min(max(days, 0), _ALL_DAYS) * MICROS_PER_DAY, _FIRST_MICRO))
+def _before(as_of: datetime, days: float | None) -> datetime | None:
+    """An instant minus some days; None where there are none."""
+    return None if days is None else as_of - min(timedelta(min(max(days, 0), _ALL_DAYS)), as_of - _FIRST)
 
 
 def _counts(

@@ -19,10 +19,10 @@ from .frames import RowIndex
 from .tables import (
     SESSION_EVENTS,
     SESSION_TEXTS,
+    Admissible,
     Contracts,
     Evidence,
     Reachable,
-    ScopeGroups,
     SessionEvents,
     SessionTexts,
 )
@@ -39,7 +39,7 @@ Int = NDArray[np.int64]
 
 
 def session_events(
-    contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
+    contracts: Contracts, admissible: Admissible, reachable: Reachable, evidence: Evidence, row_index: RowIndex
 ) -> SessionEvents:
     """The `EVENTS` newest admissible events of each request's session, newest first; none without a session."""
     sessions = pc.unique(flat(contracts["session_id"]).drop_null())
@@ -48,7 +48,7 @@ def session_events(
     session, asked = (positions(table["session_id"], sessions) for table in (evidence, contracts))
     events = np.flatnonzero(session >= 0)
     events = events[among(gathered(evidence["evidence_kind"], events), OBSERVED)]
-    group = integers(row_groups["scope_group"])
+    group = integers(admissible["scope_group"])
     reached = rows_of_groups(reachable)
     clock, requests, rows = clocks(contracts), list[int](), list[int]()
     for number in np.flatnonzero((asked >= 0) & (group >= 0)).tolist():

@@ -15,7 +15,7 @@ EVENT = {"evidence_kind": "session-event", "session_id": "s-1"}
 
 def seen(world: Mapping[str, Any], *requests: dict[str, Any], chunk: int | None = None) -> list[tuple[str, int, str]]:
     tables = asked(world, [{"as_of": day(20), "session_id": "s-1"} | one for one in requests], chunk=chunk)
-    inputs = [tables[name] for name in ("contracts", "row_groups", "reachable")]
+    inputs = [tables[name] for name in ("contracts", "admissible", "reachable")]
     events = SESSION_EVENTS.check(session_events(*inputs, world["evidence"], world["row_index"]))
     made = SESSION_TEXTS.check(session_texts(events, world["evidence"]))
     ids = world["evidence"]["evidence_id"].take(events["row"])

@@ -243,7 +243,7 @@ def test_requests_share_a_group_if_the_same_rows_pass_whatever_their_time_and_pu
         {"project": "x"},
     ]  # fmt: skip
     walled = wall([{}, {"branch": "dev"}], requests, [{}])
-    assert walled.groups["scope_group"].to_pylist() == [0, 0, 0, 1, 1, -1]
+    assert walled.admissible["scope_group"].to_pylist() == [0, 0, 0, 1, 1, -1]
     assert walled.reachable["scope_group"].to_pylist() == [0, 1]
 
 

@@ -79,7 +79,6 @@ class RecallTables:
     """The inputs that every lane reads."""
 
     contracts: pa.Table
-    row_groups: pa.Table
     reachable: pa.Table
     admissible: pa.Table
     segments: pa.Table
@@ -98,7 +97,7 @@ class RecallTables:
     @cached_property
     def group(self) -> Int:
         """The row group of each contract row, -1 where denied."""
-        return integers(self.row_groups["scope_group"])
+        return integers(self.admissible["scope_group"])
 
     @cached_property
     def group_of_sub(self) -> Int:

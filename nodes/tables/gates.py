@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import caller, int8s, int32, int64, int64s, string, strings, table
-
-SCOPE_GROUPS = table(
-    "scope_groups",
-    key=("request_id",),
-    order=("request_id",),
-    doc="Which requests read the same rows with the same outcome, time apart. Denied requests are in no group.",
-    request_id=string("the request"),
-    scope_group=int32("dense group number inside the shard; -1 = denied"),
-)
+from ..schema import caller, int8s, int32, int64, int64s, place, string, strings, table
 
 REACHABLE = table(
     "reachable",
@@ -30,10 +21,12 @@ ADMISSIBLE = table(
     order=("request_id",),
     doc="What recall may score for each request: A(r), as counts and a digest; the statistics of BM25 are taken here.",
     request_id=string("the request", digest=False),
+    scope_group=place("its row group, from 0, which reads the same rows with the same outcome; -1 = denied"),
     rows=int64("N, the number of admissible rows"),
     encoded=int64("those of them that have a vector"),
     total_length=int64("index terms in those rows; avgdl = total_length / rows"),
     withheld=int64("rows that pass the access gates and are withheld by time or visibility"),
+    stopped=int64s("rows that each time gate stops, in their order", digest=False, stored=False),
     row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
     unmatched_sources=caller(strings("allowed source selectors of the request that pick no row of A(r)")),
 )
@@ -52,7 +45,6 @@ FILTER_LADDER = table(
     reason_code=caller(string("the reason of a row that did not")),
 )
 
-ScopeGroups = SCOPE_GROUPS.annotation
 Reachable = REACHABLE.annotation
 Admissible = ADMISSIBLE.annotation
 FilterLadder = FILTER_LADDER.annotation

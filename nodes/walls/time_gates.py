@@ -60,6 +60,7 @@ class ContractClock:
         return codes == 0, placement
 
 
+@OfTable
 def clocks(contracts: pa.Table) -> ContractClock:
     """The time bounds of each contract, in order."""
     return ContractClock(
@@ -70,6 +71,7 @@ def clocks(contracts: pa.Table) -> ContractClock:
     )
 
 
+@OfTable
 def distinct_clocks(contracts: pa.Table) -> tuple[ContractClock, Int]:
     """The distinct time bounds of some contracts, and each contract's position among them."""
     all_ = clocks(contracts)

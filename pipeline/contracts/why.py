@@ -28,10 +28,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.boundary_filtering import judged
 from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
-from ...nodes.tables import CANDIDATES, CONTRACT_BOUNDS, CONTRACTS
+from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from ...nodes.vocabulary import STAGES
 from ...nodes.walls.gate import Case, Gate, Opening
 from ...nodes.walls.second_wall import granted
@@ -422,28 +423,15 @@ def refusals(
     Returns:
         Per row: evidence_id, source_id, path, admitted, decided_by, reason_code.
     """
-    from ..line.driver import build_driver
-
     at = np.arange(frame.evidence.num_rows) if rows is None else np.array(rows, dtype=np.int64)
-    stored, count = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at)), len(at)
-    candidates = CANDIDATES.build(
-        {
-            "request_id": contracts["request_id"].to_pylist() * count,
-            "evidence_id": stored["evidence_id"],
-            "row": at,
-            "placement": frame.row_index.placement_starts[at],
-            "pool_rank": np.arange(1, count + 1, dtype=np.int32),
-            "lanes": [[]] * count,
-            "intents": [[]] * count,
-            "withheld": np.zeros(count, dtype=bool),
-            **dict.fromkeys(("merge_score", "bm25_raw", "semantic_raw", "symbol_raw"), np.zeros(count)),
-        }
-    )
-    given = {"candidates": candidates, "contracts": contracts, "contract_bounds": bounds}
-    inputs = {"evidence": frame.evidence, "placements": frame.placements, "plugins": plugins}
-    verdicts = build_driver().execute(["verdicts"], inputs=inputs, overrides=given)["verdicts"]
-    judged = verdicts.select(["admitted", "decided_by", "reason_code"]).to_pylist()
-    return [row | verdict for row, verdict in zip(stored.to_pylist(), judged, strict=True)]
+    stored = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at)).to_pylist()
+    under, names, reasons = np.zeros(len(at), np.int64), (None, *plugins.order.names), (None, *plugins.order.reasons)
+    _, _, place, moment, _ = judged(at, under, contracts, bounds, frame.evidence, frame.placements, plugins)
+    removed = np.where(place > 0, place, moment).tolist()
+    return [
+        row | {"admitted": not by, "decided_by": names[by], "reason_code": reasons[by]}
+        for row, by in zip(stored, removed, strict=True)
+    ]
 
 
 PAST = ("superseded", "deleted")

@@ -37,7 +37,6 @@ from scoped_retrieval.nodes.tables import (
     REQUESTS,
     ROLE_POLICIES,
     ROLE_RULES,
-    SCOPE_GROUPS,
     SEGMENTS,
     SESSION_TEXTS,
     SUB_QUERIES,
@@ -191,28 +190,28 @@ def asked(world: Mapping[str, Any], requests: Sequence[Row], *, chunk: int | Non
         ]
         withheld = [rows[at].get("withheld_by", 0) for at in reached]
         reachable.append({"scope_group": group, "rows": reached, "withheld_by": withheld, "left": []})
-    contracts, full, groups, counted = [], [], [], []
+    contracts, full, counted = [], [], []
     for request in requests:
         contracts.append(_contract(request))
         full.append(_request(request))
         group = scopes.index(tuple(request["projects"]))
-        groups.append({"request_id": request["request_id"], "scope_group": group})
         own = [at for at in range(len(rows)) if passes(world, request, at)]
         lengths = world["evidence"]["length"].to_pylist()
         counted.append(
             {
                 "request_id": request["request_id"],
+                "scope_group": group,
                 "rows": len(own),
                 "encoded": 0,
                 "total_length": sum(lengths[at] for at in own),
                 "withheld": 0,
+                "stopped": [],
                 "row_digest": "",
             }
         )
     tables = {
         "contracts": CONTRACTS.from_rows(contracts),
         "requests": REQUESTS.from_rows(full),
-        "row_groups": SCOPE_GROUPS.from_rows(groups),
         "reachable": REACHABLE.from_rows(reachable),
         "admissible": ADMISSIBLE.from_rows(counted),
     }

@@ -18,7 +18,6 @@ from scoped_retrieval.nodes.tables import (
     PLACEMENTS,
     REACHABLE,
     REQUESTS,
-    SCOPE_GROUPS,
     SEGMENTS,
     VERDICTS,
 )
@@ -76,12 +75,10 @@ def world_of(rows: list[dict], requests: list[dict], grants: list[dict], chunks:
 def wall(rows: list[dict], requests: list[dict], grants: list[dict], chunks: int = 99) -> SimpleNamespace:
     """A world with everything that the first wall gives, checked against its declarations."""
     of = world_of(rows, requests, grants, chunks)
-    read, shown = (of.evidence, of.segments, of.row_index), (of.evidence, of.row_index)
-    of.groups = SCOPE_GROUPS.check(boundary_gates.row_groups(of.contracts, of.bounds, *read))
-    of.reachable = REACHABLE.check(boundary_gates.reachable(of.groups, of.contracts, of.bounds, *read))
-    of.admissible = ADMISSIBLE.check(boundary_gates.admissible(of.contracts, of.groups, of.reachable, *shown, None))
-    ladder = boundary_gates.filter_ladder(of.contracts, of.groups, of.reachable, *shown)
-    of.ladder = FILTER_LADDER.check(ladder)
+    asked, read = (of.contracts, of.bounds), (of.evidence, of.segments, of.row_index)
+    of.reachable = REACHABLE.check(boundary_gates.reachable(*asked, *read))
+    of.admissible = ADMISSIBLE.check(boundary_gates.admissible(*asked, of.reachable, *read, None))
+    of.ladder = FILTER_LADDER.check(boundary_gates.filter_ladder(of.admissible, of.reachable))
     return of
 
 
