@@ -46,7 +46,7 @@ from .tables import (
 from .walls.first_wall import CONTRACT_COLUMNS, columns_of_frame, first_stops
 from .walls.gate import SegmentColumns
 from .walls.gates import GATES, NUMBER
-from .walls.time_gates import GroupRows, Moment, clocks, distinct_clocks, rows_of_groups, time_codes
+from .walls.time_gates import ContractClock, GroupRows, Moment, clocks, distinct_clocks, rows_of_groups, time_codes
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 Codes = NDArray[np.int8]
@@ -269,13 +269,14 @@ def _shadow(
     parts: list[tuple[int, SegmentColumns, Codes]], root: str, instant: tuple[int, ...], row_index: RowIndex
 ) -> None:
     """Mark committed rows whose source and path also occur in an admissible text of the contract's work tree."""
-    taken = []
+    as_of, since, until = (np.array([one]) for one in instant)
+    taken, clock = [], ContractClock(as_of, since, until, np.array([False]))
     for start, segment, codes in parts:
         of_tree = segment.where("workspace_root", lambda named: named == root)
         if of_tree is None:
             continue
         local = np.flatnonzero((codes == 0) & of_tree)
-        local = local[time_codes(row_index, local + start, *instant, history=False)[0] == 0]
+        local = local[time_codes(row_index, local + start, clock)[0] == 0]
         taken.append(segment.files.take(pa.array(local)).drop_null())
     if not sum(map(len, taken)):
         return

@@ -106,22 +106,27 @@ class Table:
         Raises:
             SchemaError: a required column is missing, a name is unknown, or a value has the wrong type.
         """
-        others = columns.keys() - self.columns.keys()
-        further = [name for name in columns if name in others and self._is_extra(name)] if others else []
-        if unknown := sorted(others.difference(further)):
+        schema = self.schema
+        if columns.keys() != self.columns.keys():
+            schema, columns = self._completed(columns, rows)
+        try:
+            return pa.Table.from_pydict(columns, schema=schema)
+        except _NOT_CONVERTED:
+            for field in schema:
+                self._expect_converts(columns[field.name], field)
+            raise
+
+    def _completed(self, columns: Mapping[str, Any], rows: int | None) -> tuple[pa.Schema, dict[str, Any]]:
+        """The schema with the columns of plugins, and every column of it: nulls for those that are not given."""
+        further = [name for name in columns if self._is_extra(name)]
+        if unknown := sorted(columns.keys() - self.columns.keys() - set(further)):
             raise SchemaError(
                 f"Expected the columns of {self.name}, got unknown columns {', '.join(unknown)} - at {self.name}"
             )
         if rows is None:
             rows = len(next(iter(columns.values()))) if columns else 0
         schema = self.widened(self.schema, further)
-        given = {name: columns[name] if name in columns else self._nulls(name, rows) for name in schema.names}
-        try:
-            return pa.Table.from_pydict(given, schema=schema)
-        except _NOT_CONVERTED:
-            for field in schema:
-                self._expect_converts(given[field.name], field)
-            raise
+        return schema, {name: columns[name] if name in columns else self._nulls(name, rows) for name in schema.names}
 
     def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         """A table from dictionaries: for few rows, small policies and literal examples; a missing value is null.

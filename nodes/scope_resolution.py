@@ -53,6 +53,8 @@ _CAPPED = ("lane_k", "pool_k", "max_items")
 _GROWING = ("max_items", "max_items_per_source", "max_chars")
 _MOST = int(np.iinfo(np.int32).max)
 _ALLOWANCES, _DENIALS = ("allowed_sources", "allowed_paths", "accepted_authority"), ("denied_sources", "denied_paths")
+_DECIDING = ["principal", "asked_by", "project", "asked_at", *_ALLOWANCES, "role"]
+"""The columns of a request that decide whether it is refused."""
 _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
 _FIRST, _ALL_DAYS = datetime(1, 1, 1, tzinfo=UTC), 4_000_000
 """The first instant, and more days than a calendar has: window starts stay printable."""
@@ -60,9 +62,9 @@ _FIRST, _ALL_DAYS = datetime(1, 1, 1, tzinfo=UTC), 4_000_000
 
 def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> list[Reach]:
     """The grants that hold for each request, by request id, and the refusals."""
-    requests, roles = _ordered(requests), rows_by(role_policies, "role")
-    asked = zip(active_grants_of(requests, grants), requests.select([*_ALLOWANCES, "role"]).to_pylist(), strict=True)
-    return [held._replace(refused=_refused(held, request, roles)) for held, request in asked]
+    asked, roles = _ordered(requests).select(_DECIDING).to_pylist(), rows_by(role_policies, "role")
+    held = zip(active_grants_of(asked, grants), asked, strict=True)
+    return [reach._replace(refused=_refused(reach, request, roles)) for reach, request in held]
 
 
 def contract_bounds(requests: Requests, reach: list[Reach]) -> ContractBounds:

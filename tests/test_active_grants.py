@@ -139,7 +139,7 @@ def lifecycles(request: dict, through: list[dict]) -> set[str]:
 @given(drawn_requests, drawn_grants)
 def test_who_reaches_what_is_what_the_rule_says_of_each_grant_alone(requests: list[dict], grants: list[dict]):
     asked, held = requests_of(*requests), grants_of(*grants)
-    reach = active_grants_of(asked, held)
+    reach = active_grants_of(asked.to_pylist(), held)
     rules = held.to_pylist()
     through = [reached(request, rules) for request in asked.to_pylist()]
     names = asked["request_id"].to_pylist()

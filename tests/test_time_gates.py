@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +50,14 @@ def index_of(rows: list[dict]) -> RowIndex:
     return RowIndex.of(evidence, pa.Table.from_pylist(placed, schema))
 
 
+def clock_of(as_of: Any, start: Any, end: Any) -> ContractClock:
+    return ContractClock(*map(np.array, (as_of, start, end)), np.zeros(len(as_of), bool))
+
+
 def test_a_row_without_placements_was_never_recorded():
-    codes, placement = time_codes(index_of([{"placements": []}]), np.array([0]), 5, OPEN_START, OPEN_END, False)
+    codes, placement = time_codes(
+        index_of([{"placements": []}]), np.array([0]), clock_of([5], [OPEN_START], [OPEN_END])
+    )
     assert (codes.tolist(), placement.tolist()) == ([NUMBER["recorded"]], [-1])
 
 
@@ -73,7 +80,7 @@ def test_codes_and_placements_equal_the_reference(rows, instants):
         for at, open_ in ((0, 0), (1, OPEN_START), (2, OPEN_END))
     )
     repeated = [np.repeat(times, len(rows)) for times in (as_of, start, end)]
-    codes, placement = time_codes(index, row, *repeated, False)
+    codes, placement = time_codes(index, row, clock_of(*repeated))
     expected = [time_stop(each, *instant) for instant in instants for each in rows]
     assert codes.tolist() == [code or 0 for code, _ in expected]
     assert [None if p < 0 else index.recorded[p] for p in placement] == [

@@ -6,7 +6,7 @@ Rights are judged at `asked_at`: no other instant revives an expired grant or a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,9 +17,8 @@ from ..vocabulary import LIFECYCLES
 
 Grant = dict[str, Any]
 """A row of GRANTS."""
-Request = dict[str, Any]
-"""The columns of a request that determine its grants."""
-_ASKED = ["principal", "asked_by", "project", "asked_at"]
+Request = Mapping[str, Any]
+"""A request: of its columns, `principal`, `asked_by`, `project` and `asked_at` determine its grants."""
 _COPIED = ("project", "zone", "rule_id")
 
 
@@ -52,11 +51,11 @@ class Reach(NamedTuple):
         return {*LIFECYCLES.values} if not lists or None in lists else {state for states in lists for state in states}
 
 
-def active_grants_of(requests: pa.Table, grants: pa.Table) -> list[Reach]:
+def active_grants_of(requests: Iterable[Request], grants: pa.Table) -> list[Reach]:
     """What grants give each request; one with an empty list of sources or paths gives no access."""
     found = []
     known: dict[tuple[int, ...], tuple[list[Grant], list[dict[str, Any]]]] = {}
-    for request in requests.select(_ASKED).to_pylist():
+    for request in requests:
         acting = _may_act(request, grants)
         usable = [grant for grant in _opening(grants).get(request["principal"], ()) if _usable(grant, request)]
         held = usable if acting and any(_is_own(grant, request) for grant in usable) else []
@@ -128,17 +127,10 @@ def _bounds(held: Sequence[Grant]) -> list[dict[str, Any]]:
 
 def bounds_of(requests: pa.Table, reach: Iterable[Reach]) -> pa.Table:
     """CONTRACT_BOUNDS of the requests that are not refused."""
-    rows, places, at, owner = list[dict[str, Any]](), dict[int, int](), list[int](), list[int]()
-    for number, one in enumerate(reach):
-        bounds = one.bounds if one.refused is None else []
-        if id(one.bounds) not in places:
-            places[id(one.bounds)] = len(rows)
-            rows += one.bounds
-        at += range(places[id(one.bounds)], places[id(one.bounds)] + len(bounds))
-        owner += [number] * len(bounds)
-    ids = requests["request_id"].take(pa.array(owner, pa.int64()))
-    table = CONTRACT_BOUNDS.from_rows([{"request_id": "", **row} for row in rows]).take(pa.array(at, pa.int64()))
-    return table.set_column(0, table.schema.field(0), ids)
+    asked = zip(requests["request_id"].to_pylist(), reach, strict=True)
+    return CONTRACT_BOUNDS.from_rows(
+        [{"request_id": id_, **bound} for id_, one in asked if one.refused is None for bound in one.bounds]
+    )
 
 
 def distinct(values: Iterable[str] | None) -> list[str] | None:

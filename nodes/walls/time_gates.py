@@ -38,16 +38,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class ContractClock:
-    """Distinct time bounds of some requests; `as_of`, window start and window end are int64 microseconds."""
+    """Time bounds of some requests: `as_of`, and the start and the end of the window, which is exclusive, in int64
+    microseconds, `OPEN_START` and `OPEN_END` where open.
+    """
 
     as_of: Int
     start: Int
     end: Int
     history: Bool
-    """The clocks under which superseded and deleted text passes as well."""
-
-    def __len__(self) -> int:
-        return len(self.as_of)
+    """The clocks under which superseded and deleted text passes as well; a placement that has not ended is preferred."""
 
     def some(self, clock: Int) -> ContractClock:
         """Some of the clocks."""
@@ -55,8 +54,7 @@ class ContractClock:
 
     def judge(self, row_index: RowIndex, clock: Int, rows: Int) -> tuple[Bool, Int]:
         """Whether each (clock, frame row) pair passes the time gates, and the placement it was judged by."""
-        of = self.some(clock)
-        codes, placement = time_codes(row_index, rows, of.as_of, of.start, of.end, of.history)
+        codes, placement = time_codes(row_index, rows, self.some(clock))
         return codes == 0, placement
 
 
@@ -79,18 +77,13 @@ def distinct_clocks(contracts: pa.Table) -> tuple[ContractClock, Int]:
     return all_.some(first), of
 
 
-def time_codes(
-    row_index: RowIndex, rows: Int, as_of: Any, start: Any, end: Any, history: Any
-) -> tuple[NDArray[np.int8], Int]:
+def time_codes(row_index: RowIndex, rows: Int, clocks: ContractClock) -> tuple[NDArray[np.int8], Int]:
     """The first time gate that stops each row, and the placement it was judged by.
 
     Args:
         row_index: the frame's views.
         rows: frame rows, int64[n].
-        as_of: the instant, microseconds: one for all rows, or one per row (int64[n]).
-        start: start of the window, `OPEN_START` where open.
-        end: end of the window, exclusive, `OPEN_END` where open.
-        history: where text that was superseded or deleted passes as well; a placement that has not ended is preferred.
+        clocks: one for each row, or one for all.
 
     Returns:
         codes, int8[n]: 0 = passes every time gate, else the gate's number in `gates.GATES`; and placements: the latest
@@ -100,10 +93,8 @@ def time_codes(
     first = row_index.placement_starts[rows]
     counts = row_index.placement_starts[rows + 1] - first
     at, of = expand_ranges(first, counts), np.arange(len(rows)).repeat(counts)
-    as_of, start, end, history = (
-        each[of] if isinstance(each, np.ndarray) and each.ndim else each for each in (as_of, start, end, history)
-    )
-    recorded, row = row_index.recorded[at], rows[of]
+    clock = clocks.some(of) if len(clocks.as_of) > 1 else clocks
+    as_of, recorded, row = clock.as_of, row_index.recorded[at], rows[of]
     event = row_index.event_time[row]
     happened = np.where(event == OPEN_START, recorded, event)
     unknown = recorded > as_of
@@ -111,11 +102,11 @@ def time_codes(
     others = (
         row_index.valid_from[row] > as_of,
         row_index.valid_until[row] <= as_of,
-        happened < start,
-        happened >= end,
+        happened < clock.start,
+        happened >= clock.end,
     )
     over = superseded | deleted
-    passes = ~(unknown | (over & ~np.asarray(history)) | np.logical_or.reduce(others))
+    passes = ~(unknown | (over & ~clock.history) | np.logical_or.reduce(others))
     codes = np.zeros(len(at), dtype=np.int8)
     for code, stopped in zip(reversed(_TIME), reversed((unknown, superseded, deleted, *others)), strict=True):
         codes[stopped] = code
@@ -191,11 +182,11 @@ class GroupRows(_Known):
     def at(self, index: RowIndex, clocks: ContractClock) -> list[Moment]:
         """What the group shows under each of some clocks."""
 
-        def judge(*clock: Any) -> Moment:
-            return Moment(time_codes(index, self.rows, *clock)[0], self.withheld)
+        def judge(at: int) -> Moment:
+            return Moment(time_codes(index, self.rows, clocks.some(np.array([at])))[0], self.withheld)
 
-        asked = zip(self.moments(index, clocks), clocks.as_of, clocks.start, clocks.end, clocks.history, strict=True)
-        return [self._moments.get(moment.tobytes(), partial(judge, *clock)) for moment, *clock in asked]
+        asked = enumerate(self.moments(index, clocks))
+        return [self._moments.get(moment.tobytes(), partial(judge, at)) for at, moment in asked]
 
 
 def _groups(reachable: pa.Table) -> list[GroupRows]:

@@ -95,9 +95,8 @@ def _includes(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 def contracts_now(tables: Mapping[str, pa.Table], grants: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The contracts with the groups, and the bounds, that the grants give their requests now."""
     requests = tables["requests"]
-    asked = _with(requests, "asked_at", [datetime.now(UTC)] * requests.num_rows)
-    asked = _with(asked, "asked_by", [None] * requests.num_rows)  # who may read for whom is known by now
-    held = active_grants_of(asked, grants)
+    now = {"asked_at": datetime.now(UTC), "asked_by": None}  # who may read for whom is known by now
+    held = active_grants_of([row | now for row in requests.to_pylist()], grants)
     contracts = tables["contracts"].take(positions(requests["request_id"], tables["contracts"]["request_id"]))
     return _with(contracts, "groups", [of.groups for of in held]), bounds_of(requests, held)
 

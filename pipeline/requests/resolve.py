@@ -22,14 +22,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import BASE
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
 from ...nodes.scope.active_grants import active_grants_of
-from ...nodes.scope.selectors import selected_pairs, source_pairs
+from ...nodes.scope.selectors import selected
 from ...nodes.tables import FAILURES, REQUESTS
 from ..config.grants import GrantsFile
 from ..corpus import Corpus
@@ -205,26 +204,16 @@ class RequestResolver:
         of files, regardless of the filters of the request and of rows of evidence. A commit that is unknown, ambiguous,
         of another project or of a history that no grant opens gives the same answer: None.
         """
-        asked = pa.schema([REQUESTS.schema.field(name) for name in _ASKED])
-        (reach,) = active_grants_of(
-            pa.Table.from_pylist([{name: request.get(name) for name in _ASKED}], schema=asked), self.grants.table
-        )
+        (reach,) = active_grants_of([{"asked_by": None, **request}], self.grants.table)
         commits = self.corpus.commits(request["project"])
-        sources = pc.unique(commits["source_id"])
-        count = len(sources)
-        pairs = source_pairs(
-            pa.array(np.repeat(CLASSES, count), pa.string()), pa.concat_arrays([sources] * len(CLASSES))
-        )
-        opened = np.zeros(len(pairs.source_id), dtype=bool)
-        for grant in reach.own:
-            opened |= selected_pairs(grant["sources"], pairs)
-        commits = commits.filter(pc.is_in(commits["source_id"], value_set=pairs.source_id.filter(pa.array(opened))))
+        classes, opened = pa.array(CLASSES), list[str]()
+        for source in pc.unique(commits["source_id"]).to_pylist():
+            of_source = pa.array([source] * len(classes))
+            if any(selected(grant["sources"], classes, of_source).any() for grant in reach.own):
+                opened.append(source)
+        commits = commits.filter(pc.is_in(commits["source_id"], value_set=pa.array(opened, pa.string())))
         found = commits.filter(pc.starts_with(commits["version"], sha.lower()))
         return pc.min(found["recorded_time"]).as_py() if len(pc.unique(found["version"])) == 1 else None
-
-
-_ASKED = ("principal", "asked_by", "project", "asked_at")
-"""The columns of a request that determine the applicable grants."""
 
 
 @dataclass(frozen=True, slots=True)
