@@ -1,7 +1,7 @@
 """The closed lists of values, each declared once: canonical values in order, and the aliases used in documents.
 
 Every parser of such a value uses `canonical`, so an error lists both values and aliases (the nearest, if there are
-many); words that a node chooses go through `column`.
+many). Arrow is not loaded here: every command reads settings, some of which have these values.
 """
 
 from __future__ import annotations
@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from .errors import InputError, SchemaError
+from .errors import InputError
 from .lanes import LANE_NAMES
 from .score_terms import TERMS, named
 
@@ -51,18 +47,6 @@ class Vocabulary:
         named = {**{word: word for word in self.values}, **aliases}
         like = get_close_matches(value, named, cutoff=0.5) if isinstance(value, str) else []
         return f"nearest: {', '.join(named[each] for each in like)}" if like else ""
-
-    def column(self, words: Any) -> pa.Array:
-        """Words that a node chose, as a column of strings.
-
-        Raises:
-            SchemaError: one of them is not in this list.
-        """
-        column = pa.array(words, pa.string())
-        unknown = pc.unique(column.filter(pc.invert(pc.is_in(column, value_set=pa.array(self.values)))))
-        if len(unknown):
-            raise SchemaError.one_of(self.values, unknown[0].as_py(), self.name)
-        return column
 
     def __contains__(self, value: object) -> bool:
         return value in self.values

@@ -30,7 +30,7 @@ _HALF_COUNT = 3.0
 """Total weight of matched words at which the vocabulary term is one half."""
 _PHRASE, _TERM, _MISSION = 2.0, 1.0, 0.25
 _AGING_RECENCY, _STALE_RECENCY = 0.5, 0.25
-_FRESHNESS = FRESHNESS.column(["undated", "stale", "aging", "fresh"])
+_FRESHNESS = pa.array(FRESHNESS.values[::-1])
 FIRST, _NEUTRAL, LAST = range(3)
 """The place of a row in the block, by role."""
 

@@ -1,6 +1,6 @@
 """Every setting: name, kind, default, description, and whether a project file may set it.
 
-Some lists of choices are repeated here, because their own modules import Arrow, and every command reads the settings.
+Nothing that this module imports loads Arrow: every command reads the settings.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from ...nodes.lanes import LANE_NAMES as LANES
 from ...nodes.score_terms import TERMS
+from ...nodes.vocabulary import PURPOSES
 
-PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 TELEMETRY = ("off", "spans", "content")
@@ -108,7 +108,12 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("project", "text", None, "project that commands use by default", project_file=True),
         Setting("principal", "text", None, "who asks; unset = the local user"),
         Setting(
-            "purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES, project_file=True
+            "purpose",
+            "choice",
+            "answer-question",
+            "purpose of `ask` where none is given",
+            PURPOSES.values,
+            project_file=True,
         ),
         Setting("lanes", "list", LANES, "recall lanes in use", LANES, project_file=True),
         Setting(

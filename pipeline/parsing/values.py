@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...nodes.errors import InputError
+from ...nodes.vocabulary import AUTHORITY
 from .quoting import canonical, shown
 
 INT32_MAX = 2**31 - 1
@@ -97,8 +98,6 @@ def authority_rank(value: Any, at: str) -> int:
     Raises:
         InputError: any other value.
     """
-    from ...nodes.vocabulary import AUTHORITY  # imported here: it loads Arrow, and every command reads settings
-
     word = str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return AUTHORITY.values.index(canonical(AUTHORITY, word, at))
 
