@@ -51,32 +51,31 @@ class SegmentColumns:
     def __init__(self, evidence: pa.Table) -> None:
         self.rows = evidence.num_rows
         self._evidence = evidence
-        self._words: dict[str, tuple[list[Any], NDArray[np.int32]]] = {}
+        self._distinct: dict[str, tuple[pa.Array, NDArray[np.int32]]] = {}
 
     def column(self, name: str) -> pa.Array:
         """A column as one array."""
         return flat(self._evidence[name])
 
-    def words(self, name: str) -> tuple[list[Any], NDArray[np.int32]]:
-        """The distinct values of a column, None at the end, and the position of each row's among them."""
-        if name not in self._words:
+    def distinct(self, name: str) -> tuple[pa.Array, NDArray[np.int32]]:
+        """The distinct values of a column, and the position of each row's among them, their number for null."""
+        if name not in self._distinct:
             column = self.column(name)
             if pa.types.is_list(column.type):
                 known: dict[tuple[Any, ...], int] = {}
                 places = [known.setdefault(tuple(names), len(known)) for names in column.drop_null().to_pylist()]
-                values, codes = [*known], np.full(len(column), len(known), dtype=np.int32)
+                values, codes = pa.array(map(list, known), column.type), np.full(len(column), len(known), np.int32)
                 codes[np.asarray(column.is_valid())] = places
             else:
                 encoded = column.dictionary_encode()
-                values = encoded.dictionary.to_pylist()
-                codes = encoded.indices.fill_null(len(values)).to_numpy()
-            self._words[name] = [*values, None], codes
-        return self._words[name]
+                values, codes = encoded.dictionary, encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
+            self._distinct[name] = values, codes
+        return self._distinct[name]
 
     def where(self, name: str, stopped: Callable[[Any], object]) -> Mask | None:
-        """The rows whose value of a column is stopped, None if none is; asked once per distinct value, null included."""
-        values, codes = self.words(name)
-        found = [bool(stopped(value)) for value in values]
+        """The rows whose value of a column is stopped, None if none is; asked once per distinct value, and of null."""
+        values, codes = self.distinct(name)
+        found = [bool(stopped(value)) for value in (*values.to_pylist(), None)]
         return np.array(found)[codes] if any(found) else None
 
     @cached_property
@@ -87,14 +86,9 @@ class SegmentColumns:
         """The rows of sources that some selectors pick."""
         return selected_pairs(selectors, self._pairs)[self._pairs.codes]
 
-    @cached_property
-    def _paths(self) -> tuple[pa.Array, NDArray[np.int32]]:
-        encoded = self.column("path").dictionary_encode()
-        return encoded.dictionary, encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
-
     def on(self, globs: Sequence[str], *, pathless: bool) -> Mask:
         """The rows whose path matches one of the globs; `pathless` is the result for rows without a path."""
-        distinct, codes = self._paths
+        distinct, codes = self.distinct("path")
         return np.append(matching_paths(distinct, globs), pathless)[codes]
 
     @cached_property
