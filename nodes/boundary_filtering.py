@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from .columns.keys import (
     Column,
     constants,
-    distinct_numbers,
-    distinct_values,
     flags_at,
     gathered,
     gathered_columns,
@@ -47,12 +45,8 @@ from .tables import (
     Verdicts,
 )
 from .walls.gates import GATES, NUMBER
-from .walls.second_wall import Ints, Mask, place_stops, time_stops
+from .walls.second_wall import Ints, Mask
 
-_GATED = (column for gate in GATES for column in gate.columns)
-_JUDGED = tuple(
-    dict.fromkeys((*_GATED, "evidence_kind", "event_time", "valid_from", "valid_until", "declared_standing"))
-)
 _VISIBILITY = NUMBER["visibility"]
 _OF_HISTORY = np.zeros(len(GATES) + 1, dtype=bool)
 _OF_HISTORY[[NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"]]] = True
@@ -84,12 +78,13 @@ def verdicts(
     The walls disagree about a candidate that passes here but was recalled as withheld, or that fails here but was not.
     """
     order = positions(candidates["request_id"], contracts["request_id"])
-    rows = integers(candidates["row"])
-    stored, row, place, moment, ended = judged(rows, order, contracts, contract_bounds, evidence, placements, plugins)
-    gates, removed_by = plugins.order, np.where(place > 0, place, moment)
+    gates, rows = plugins.order, integers(candidates["row"])
+    stored, row, place, moment, ended = gates.judged(evidence, placements, rows, order, contracts, contract_bounds)
+    removed_by = np.where(place > 0, place, moment)
     admitted, readable = removed_by == 0, gates.passes_access(place)
-    words, which = distinct_values([stored[name] for name in _SPEAKING_BY])
-    of_words = which[row]
+    spoken = [*zip(*(stored[name].to_pylist() for name in _SPEAKING_BY), strict=True)]
+    places = {one: place for place, one in enumerate(dict.fromkeys(spoken))}
+    words, of_words = [*places], np.array([places[one] for one in spoken], dtype=np.int64)[row]
     over = _OF_HISTORY[moment] | ended | present(candidates["replaced_by"])
     return VERDICTS.build(
         {
@@ -106,28 +101,6 @@ def verdicts(
             "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
         }
     )
-
-
-def judged(
-    frame_rows: Ints,
-    order: Ints,
-    contracts: pa.Table,
-    contract_bounds: pa.Table,
-    evidence: pa.Table,
-    placements: pa.Table,
-    plugins: Plugins,
-) -> tuple[pa.Table, Ints, Ints, Ints, Mask]:
-    """What the gates say of frame rows, each under the contract at its position in `order`.
-
-    Returns:
-        the distinct stored rows; and of each frame row its place among them, the first access or visibility gate that
-        removes it, the first time gate that does, 0 = none, and whether the placement that it is judged by has ended.
-    """
-    rows, row = distinct_numbers(frame_rows)
-    stored = pa.table(gathered_columns(evidence, _JUDGED, rows))
-    place = place_stops(stored, row, order, contracts, contract_bounds)
-    place = plugins.order.removed(place, evidence, frame_rows, contracts, order)
-    return stored, row, place, *time_stops(rows, row, stored, order, contracts, placements)
 
 
 def pool(

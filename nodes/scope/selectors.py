@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ def selected_pairs(selectors: Sequence[str] | None, pairs: SourcePairs) -> NDArr
         return np.ones(len(pairs.source_id), dtype=bool)
     picked = np.zeros(len(pairs.source_id), dtype=bool)
     for selector in sorted(set(selectors)):
-        picked |= np.logical_and.reduce([_picked_by(part, pairs) for part in selector.split(AND)])
+        picked |= reduce(and_, (_picked_by(part, pairs) for part in selector.split(AND)))
     return picked
 
 
@@ -111,9 +112,8 @@ def matching_paths(distinct: pa.Array, globs: Sequence[str]) -> NDArray[np.bool_
     for glob in sorted(set(globs)):
         parts = [part.removeprefix(PATH_ONLY) for part in glob.split(AND)]
         if NO_PATH not in parts:
-            picked |= np.logical_and.reduce(
-                [truth(pc.match_substring_regex(distinct, glob_regex(part))) for part in parts]
-            )
+            masks = (truth(pc.match_substring_regex(distinct, glob_regex(part))) for part in parts)
+            picked |= reduce(and_, masks)
     return picked
 
 

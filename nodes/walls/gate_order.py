@@ -14,14 +14,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import gathered_columns
+from ..columns.keys import distinct_numbers, gathered_columns
 from ..columns.numbers import array_of
 from ..errors import SchemaError, called
-from .first_wall import CONTRACT_COLUMNS, Codes
+from .first_wall import COLUMNS, CONTRACT_COLUMNS, Codes
 from .gate import Gate, GateClass, Mask, SegmentColumns
 from .gates import GATES
+from .second_wall import place_stops, time_stops
 
 _CLASSES = get_args(GateClass)
+_JUDGED = (*COLUMNS, "evidence_kind", "event_time", "valid_from", "valid_until", "declared_standing")
+"""The columns of stored rows by which they are judged, and by which it is decided how they may speak."""
 
 
 class GateOrder:
@@ -64,17 +67,32 @@ class GateOrder:
                 self._stop(codes, _mask_of(mask, len(codes), f"{gate.name}.stops"), gate)
         return codes
 
-    def removed(
-        self, codes: NDArray[np.int64], evidence: pa.Table, rows: Any, contracts: pa.Table, order: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """`stopped` for candidates, by each gate's second judgment: frame row `rows[i]` under contract `order[i]`."""
+    def judged(
+        self,
+        evidence: pa.Table,
+        placements: pa.Table,
+        frame_rows: NDArray[np.int64],
+        order: NDArray[np.int64],
+        contracts: pa.Table,
+        contract_bounds: pa.Table,
+    ) -> tuple[pa.Table, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Mask]:
+        """What the second wall says of frame rows, each under the contract at its position in `order`; of the gates of
+        plugins by their second judgment.
+
+        Returns:
+            the distinct stored rows; and of each frame row its place among them, the first access or visibility gate that
+            removes it, the first time gate that does, 0 = none, and whether the placement that it is judged by has ended.
+        """
+        rows, row = distinct_numbers(frame_rows)
+        stored = pa.table(gathered_columns(evidence, _JUDGED, rows))
+        place = place_stops(stored, row, order, contracts, contract_bounds)
         for gate in self.plugins:
             assert gate.removes is not None
-            stored = pa.table(gathered_columns(evidence, gate.columns, rows))
+            own = pa.table(gathered_columns(evidence, gate.columns, frame_rows))
             asked = pa.table(gathered_columns(contracts, CONTRACT_COLUMNS, order))
-            mask = called(gate.name, "removes", gate.removes, stored, asked)
-            self._stop(codes, _mask_of(mask, len(codes), f"{gate.name}.removes"), gate)
-        return codes
+            mask = called(gate.name, "removes", gate.removes, own, asked)
+            self._stop(place, _mask_of(mask, len(place), f"{gate.name}.removes"), gate)
+        return stored, row, place, *time_stops(rows, row, stored, order, contracts, placements)
 
     def _stop(self, codes: NDArray[Any], mask: Mask, gate: Gate) -> None:
         """Stop rows at this gate, unless an earlier gate stops them."""

@@ -28,7 +28,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.boundary_filtering import judged
 from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
@@ -426,7 +425,7 @@ def refusals(
     at = np.arange(frame.evidence.num_rows) if rows is None else np.array(rows, dtype=np.int64)
     stored = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at)).to_pylist()
     under, names, reasons = np.zeros(len(at), np.int64), (None, *plugins.order.names), (None, *plugins.order.reasons)
-    _, _, place, moment, _ = judged(at, under, contracts, bounds, frame.evidence, frame.placements, plugins)
+    _, _, place, moment, _ = plugins.order.judged(frame.evidence, frame.placements, at, under, contracts, bounds)
     removed = np.where(place > 0, place, moment).tolist()
     return [
         row | {"admitted": not by, "decided_by": names[by], "reason_code": reasons[by]}

@@ -35,7 +35,6 @@ from promises import (
 )
 from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import (
-    boundary_filtering,
     boundary_gates,
     task_aware_reranking,
 )
@@ -51,7 +50,7 @@ from scoped_retrieval.nodes.recall import (
     versions,
 )
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.nodes.walls import first_wall, second_wall, time_gates
+from scoped_retrieval.nodes.walls import first_wall, gate_order, second_wall, time_gates
 from scoped_retrieval.pipeline.corpus import incoming, next_generation, publishing, store, vectors
 from scoped_retrieval.pipeline.corpus.identity import MultisetHash
 from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
@@ -164,7 +163,7 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_stopped(_: object, row: np.ndarray, *__: object) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(len(row), np.int64), np.zeros(len(row), bool)
 
-    monkeypatch.setattr(boundary_filtering, "time_stops", none_stopped)
+    monkeypatch.setattr(gate_order, "time_stops", none_stopped)
 
 
 def vectors_of_whole_segments(monkeypatch: pytest.MonkeyPatch) -> None:
