@@ -37,11 +37,14 @@ from .tables import (
 )
 from .vocabulary import CITATION_STYLES, LIFECYCLES
 
-NOTHING_GRANTED = "nothing_granted"
-NO_SOURCE_ALLOWED = "no_source_allowed"
-NO_PATH_ALLOWED = "no_path_allowed"
-NO_AUTHORITY_ACCEPTED = "no_authority_accepted"
-ACT_AS_NOT_GRANTED = "act_as_not_granted"
+REFUSALS: Mapping[str, str] = {
+    "act_as_not_granted": "You may not act as this principal, or it does not exist.",
+    "nothing_granted": "No grant that holds now lets this principal ask in this project.",
+    "no_source_allowed": "The request allows no source.",
+    "no_path_allowed": "The request allows no path.",
+    "no_authority_accepted": "The request accepts no class of source.",
+}
+"""The reasons to refuse a request, and each in words."""
 
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
@@ -175,15 +178,15 @@ def _json(value: Any) -> str:
 def _refused(held: Reach, request: dict[str, Any], roles: Mapping[str, Mapping[str, Any]]) -> str | None:
     """The reason to refuse a request: nothing is granted to it, or it allows nothing; None where it is accepted."""
     if not held.acting:
-        return ACT_AS_NOT_GRANTED
+        return "act_as_not_granted"
     if not held.grants:
-        return NOTHING_GRANTED
+        return "nothing_granted"
     role = roles.get(request["role"]) or {}
     if [] in (request["allowed_sources"], role.get("allowed_sources")):
-        return NO_SOURCE_ALLOWED
+        return "no_source_allowed"
     if request["allowed_paths"] == []:
-        return NO_PATH_ALLOWED
-    return NO_AUTHORITY_ACCEPTED if request["accepted_authority"] == [] else None
+        return "no_path_allowed"
+    return "no_authority_accepted" if request["accepted_authority"] == [] else None
 
 
 def _include_states(layers: _Layered, cap: int, allowed: set[str]) -> list[str]:

@@ -17,20 +17,11 @@ import pyarrow.compute as pc
 
 from ...nodes.columns.keys import gathered
 from ...nodes.scope.selectors import AND, allows_pathless, glob_mask, selected
+from ...nodes.scope_resolution import REFUSALS
 from ...nodes.text.anchor_patterns import normalized_paths
 from ..reading.grants import grants_in_force
 from ..requests.narrowing import PLACES, Fields
 from .scope import ContractResolver, ContractScope
-
-REFUSALS = {
-    "act_as_not_granted": "You may not act as this principal, or it does not exist.",
-    "nothing_granted": "No grant that holds now lets this principal ask in this project.",
-    "no_source_allowed": "The request allows no source.",
-    "no_path_allowed": "The request allows no path.",
-    "no_authority_accepted": "The request accepts no class of source.",
-}
-"""Why a contract is denied, in words."""
-
 
 _COUNTED = {
     "project": "owner_project",
@@ -65,7 +56,7 @@ def explain(scope: ContractScope) -> dict[str, Any]:
         "contract_id": contract["contract_id"],
         "who": f"{contract['principal']} in {contract['project']} for {contract['purpose']}{asked_by}",
         "denied_reason": contract["denied_reason"],
-        "refusal": refusal_of(contract["denied_reason"]) if contract["denied"] else None,
+        "refusal": REFUSALS[contract["denied_reason"]] if contract["denied"] else None,
         "clocks": {"as_of": contract["as_of"], "asked_at": contract["asked_at"]},
         "gates": gates,
         "rows": len(scope.rows),
@@ -80,11 +71,6 @@ def _counts(column: pa.Array) -> dict[str, int]:
     return dict(sorted(((str(value), count) for value, count in found.items()), key=lambda pair: (-pair[1], pair[0])))
 
 
-def refusal_of(denied_reason: str) -> str:
-    """Why a contract is denied, in words."""
-    return REFUSALS.get(denied_reason, denied_reason)
-
-
 _KEPT = frozenset(PLACES) - {"namespace", "branch", "test_suite", "role", "as_of"}
 _LISTS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths")
 
@@ -97,7 +83,7 @@ def lint(resolver: ContractResolver, fields: Fields) -> list[dict[str, str]]:
     """The findings about a contract, errors first, by `level`, `rule`, `at` and `message`; empty if there are none."""
     scope = resolver.scope(fields)
     denied = scope.contract["denied_reason"] if scope.contract["denied"] else None
-    message = refusal_of(denied) if denied else "No row passes every gate."
+    message = REFUSALS[denied] if denied else "No row passes every gate."
     nothing = {"level": "error", "rule": "allows_nothing", "at": denied or "contract", "message": message}
     if denied:
         return [nothing]

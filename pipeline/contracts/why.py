@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
+from ...nodes.scope_resolution import REFUSALS
 from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from ...nodes.vocabulary import STAGES
 from ...nodes.walls.gate import Case, Gate, Opening
@@ -45,7 +46,6 @@ from ..reading.present_rights import contracts_now, within_rights
 from ..runs import Replay, replay
 from ..runs.ids import is_snapshot
 from ..views.xray import masked_places
-from .explain import refusal_of
 
 _LINE = re.compile(r"(?P<path>.+)[:#]L?(?P<line>\d+)(?:-L?\d+)?(?: .*)?")
 ROWS_EXPLAINED = 20
@@ -225,7 +225,7 @@ class _Case:
         contract = self.tables["contracts"].to_pylist()[0]
         if contract["denied"]:
             reason = contract["denied_reason"]
-            return _answer(stored, "resolve", reason, refusal_of(reason), "contract")
+            return _answer(stored, "resolve", reason, REFUSALS[reason], "contract")
         if stopped:
             name, code = stopped["decided_by"], stopped["reason_code"]
             gate = next(gate for gate in self.plugins.order.gates if gate.name == name)
