@@ -248,10 +248,9 @@ def filter_ladder(admissible: Admissible, reachable: Reachable, plugins: Plugins
             "ordinal": [*range(1, len(gates) + 1)] * times,
             "considered": considered,
             "admitted": admitted,
-            **{
-                name: [getattr(gate, of) for gate in gates] * times
-                for name, of in (("gate", "name"), ("gate_class", "gate_class"), ("reason_code", "reason_code"))
-            },
+            "gate": [gate.name for gate in gates] * times,
+            "gate_class": [gate.gate_class for gate in gates] * times,
+            "reason_code": [gate.reason_code for gate in gates] * times,
         },
         rows=len(of_request),
     )
