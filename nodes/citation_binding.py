@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.item_texts import resolvable
 from .blocks.masking import class_lists, masked
 from .blocks.rendering import authority_word, locator
 from .columns.keys import flags_at, flat, gathered, gathered_columns, integers
@@ -47,13 +46,15 @@ Int = NDArray[np.int64]
 def citations(trimmed: Trimmed, pool: Pool, contracts: Contracts, evidence: Evidence) -> Citations:
     """The citation map, by request and place in the block. A locator names the first line shown, and its section.
 
-    Where the contract requires citations, one that does not resolve is left out together with its item.
+    A citation resolves by lines, by bytes, or by the version of the text; a record without a path needs none. Where the
+    contract requires citations, one that does not resolve is left out together with its item.
     """
     rows = gathered_columns(pool, ("contract", "row", "version", *_POOLED), trimmed["place"])
     stored = {name: rows[name] for name in _POOLED} | gathered_columns(evidence, _CITED, rows["row"])
     stored["section"] = gathered(evidence["section"], _first_rows(trimmed, pool))
     line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
-    resolves = resolvable(line, byte, rows["version"], stored["path"], stored["text_sha256"])
+    placed = pc.or_(line.is_valid(), byte.is_valid())
+    resolves = pc.or_(placed, pc.or_(rows["version"].is_valid(), stored["path"].is_null()))
     shared = ("request_id", "position", "label", "evidence_id", "place", "line_start", "line_end", "byte_start",
               "byte_end", "visible_sha256", "standing")  # fmt: skip
     owner = integers(rows["contract"])

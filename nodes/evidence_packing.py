@@ -18,41 +18,25 @@ competing claims look alike; they stay together at the place of the best of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
-from itertools import accumulate, compress, pairwise
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, islice, pairwise
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from .blocks.item_texts import resolvable
-from .blocks.passages import asked_by
-from .columns.keys import (
-    among,
-    constants,
-    distinct_rows,
-    flags_at,
-    flat,
-    gathered,
-    gathered_columns,
-    integers,
-    order_by,
-    positions,
-    rank_within,
-    take_or,
-    truth,
-)
-from .columns.ragged import starts_of
+from .blocks.passages import AskedWords, asked_by
+from .columns.keys import distinct_rows, flat, gathered, gathered_columns, integers
 from .frames import posting_keys
 from .recall.lane_recall import LexicalRecall
 from .reranking.role_terms import reading_order
 from .tables import PACKS, Contracts, Evidence, Packs, Pool, Ranked, RolePolicies
 from .text.index_keys import id_keys
 from .text.references import named_records
-from .text.same_texts import alike, numbers_of
 from .vocabulary import EVIDENCE_NEEDS
 
 MERGED_BYTES_PER_TOKEN = 3
@@ -72,18 +56,117 @@ KEPT_SHARE = 3
 TOKENS_PER_TERM, BESIDE_TEXT = 2, 40
 """Estimated tokens of a text per index term, and of what is printed around it."""
 
+_LOWER = bytes(range(256)).lower()
+_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
+"""Nearly the same are texts that differ only in these, and in the case of letters."""
+
 _READ = (
-    "evidence_id", "row", "contract", "standing", "lanes", "text_sha256", "source_id", "path", "origin_class",
-    "evidence_kind", "lifecycle", "conflict_set", "workspace_root", "branch", "owner_user", "owner_project", "zone",
-    "principals", "document_type", "content_type", "entity", "length", "version", "line_start", "line_end", "byte_start", "byte_end",
+    "evidence_id", "standing", "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
+    "document_type", "content_type", "entity", "length", "version", "line_start", "line_end", "byte_start", "byte_end",
+)  # fmt: skip
+_RIGHTS = ("workspace_root", "branch", "owner_user", "owner_project", "zone", "principals")
+_MADE = ("evidence_id", "place", "position", "reason_code", "merged_into", "members", "standing", "form", "history")
+_LIMITS = (
+    "request_id", "require_citation", "max_chunk_tokens", "max_unverified_items", "max_items_per_source", "detail",
+    "source_diversity", "exact_lookups", "required_evidence", "max_items", "max_tokens", "output_shape",
 )  # fmt: skip
 
-_LIMITS = ("max_items", "max_tokens")
 
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
-Said = Callable[[int, bytes], Iterator[Any]]
-"""The words of the request of a row that a text contains."""
+@dataclass(slots=True, eq=False)
+class _Stored:
+    """Columns of a stored row as it stands in the pool, and what follows from them, whichever request ranks it."""
+
+    text: bytes
+    rights: tuple[Hashable, ...]
+    evidence_id: str
+    standing: str
+    text_sha256: str
+    source_id: str
+    path: str | None
+    origin_class: str
+    evidence_kind: str
+    lifecycle: str | None
+    conflict_set: str | None
+    document_type: str | None
+    content_type: str | None
+    entity: str | None
+    length: int
+    version: str | None
+    line_start: int | None
+    line_end: int | None
+    byte_start: int
+    byte_end: int
+    """-1 where they are unknown."""
+    letters: bytes = field(init=False)
+    """Its text without signs and case."""
+    unverified: bool = field(init=False)
+    history: bool = field(init=False)
+    record: bool = field(init=False)
+    resolves: bool = field(init=False)
+    """Whether a citation says where its text is."""
+    form: str = field(init=False)
+    claim: str = field(init=False)
+    """Its conflict set, else itself."""
+    document: str = field(init=False)
+    """Source and path, else the entity, else itself.
+
+    A session event is a document of its own, in whichever file: a cap on the file would show three turns of a
+    conversation, whatever the budget. So is a structured record: a cap on the file would drop the dependencies that
+    another record names, and keep unrelated rows of other files.
+    """
+    copy: str | None = field(init=False)
+    """What rows share that may become one item: version of a document, rights and trust."""
+
+    def __post_init__(self) -> None:
+        self.letters = self.text.translate(_LOWER, _SIGNS)
+        self.unverified = self.lifecycle in (None, "candidate")
+        stale = self.lifecycle in ("deprecated", "expired")
+        # An unverified row speaks at most as a hint, a stale one as history.
+        if self.unverified and self.standing in ("evidence", "instruction"):
+            self.standing = "hint"
+        if stale and self.standing != "untrusted":
+            self.standing = "history"
+        self.history = stale or self.standing == "history"
+        self.record = self.origin_class == "structured-sot"
+        self.resolves = self.path is None or (self.line_start, self.byte_start, self.version) != (None, -1, None)
+        self.form = (  # S0.67
+            "conflict-note" if self.conflict_set is not None
+            else "hint" if self.unverified or self.standing == "hint"
+            else "fact" if self.evidence_kind == "structured-fact"
+            else "summary" if "summary" in (self.document_type, self.content_type)
+            else "full"
+        )  # fmt: skip
+        self.claim = self.evidence_id if self.conflict_set is None else f"set {self.conflict_set}"
+        keyed = self.record and self.entity is not None
+        named = self.entity if keyed or self.path is None else self.path
+        alone = named is None or self.evidence_kind == "session-event"
+        self.document = self.evidence_id if alone else repr((self.source_id, keyed, named))
+        rights = (self.rights, self.origin_class, self.evidence_kind, self.lifecycle, self.standing)
+        placed = self.path is not None and self.byte_start >= 0
+        self.copy = repr((self.source_id, self.path, self.version, rights)) if placed else None
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """A ranked row of a request and what becomes of it. Numbers ascend from the best row."""
+
+    number: int
+    place: int
+    final: float
+    role: int
+    stored: _Stored
+    reason: str | None = None
+    into: str | None = None
+    position: int = 0
+    members: Sequence[_Row] = ()
+    """The rows of an item of several, in document order."""
+    lead: int = 0
+    """The best row of its conflict set, else itself."""
+    order: tuple[float, ...] = ()
+    terms: int = 0
+    """Index terms of the rows that were merged into it."""
+    tokens: int = 0
+    """Estimated tokens of its item."""
 
 
 def packs(
@@ -99,335 +182,222 @@ def packs(
     `members` of an item lists its rows in document order; of a dropped row, the row alone.
     """
     at = integers(ranked["place"])
-    rows = gathered_columns(pool, _READ, at)
-    ids, row, owner = rows["evidence_id"], integers(rows["row"]), integers(rows["contract"])
-    conflict = numbers_of(owner, rows["conflict_set"])
-    disputed = np.asarray(rows["conflict_set"].is_valid())
-    unverified = np.asarray(pc.equal(pc.fill_null(rows["lifecycle"], "candidate"), "candidate"))
-    stale = among(rows["lifecycle"], ("deprecated", "expired"))
-    standing = _standing(rows["standing"], unverified, stale)
+    chosen = gathered_columns(pool, ("row", "contract", "placement", "standing"), at)
+    row, placement, owner = (integers(chosen[name]) for name in ("row", "placement", "contract"))
+    first, which = distinct_rows(row, placement, integers(chosen["standing"].dictionary_encode().indices))
+    stored = gathered_columns(pool, (*_READ, *_RIGHTS), at[first])
+    texts = gathered(evidence["text"], row[first]).cast(pa.large_binary()).to_pylist()
+    stored["principals"] = pc.binary_join(stored["principals"], "\n")
+    stored |= {name: stored[name].fill_null(-1) for name in ("byte_start", "byte_end")}
+    rights = zip(*(stored[name].to_pylist() for name in _RIGHTS), strict=True)
+    known = [*map(_Stored, texts, rights, *(stored[name].to_pylist() for name in _READ))]
+    role = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies).tolist()
+    final = ranked["final"].to_pylist()
+    every = map(_Row, range(len(at)), at.tolist(), final, role, [known[n] for n in which.tolist()])
+    asked, made = asked_by(lexical_recall.words), {name: [] for name in _MADE}
+    counts = np.bincount(owner, minlength=contracts.num_rows).tolist()
+    for contract, count in zip(contracts.select(_LIMITS).to_pylist(), counts, strict=True):
+        rows = _packed([*islice(every, count)], contract, asked[contract["request_id"]], pool["lanes"])
+        whole = "reference" if contract["output_shape"] == "citation-pack" else "full"
+        made["evidence_id"] += [row.stored.evidence_id for row in rows]
+        made["place"] += [row.place for row in rows]
+        made["position"] += [row.position for row in rows]
+        made["reason_code"] += [row.reason for row in rows]
+        made["merged_into"] += [row.into for row in rows]
+        made["standing"] += [row.stored.standing for row in rows]
+        made["form"] += [whole if row.stored.form == "full" else row.stored.form for row in rows]
+        made["history"] += [row.stored.history for row in rows]
+        made["members"] += [tuple([one.place for one in row.members]) if row.members else (row.place,) for row in rows]
+    return PACKS.build({"request_id": ranked["request_id"], **made})
 
-    packing = _Packing(owner)
-    required = flags_at(contracts["require_citation"], owner)
-    cited = resolvable(*(rows[name] for name in ("line_start", "byte_start", "version", "path", "text_sha256")))
-    packing.drop(required & ~np.asarray(cited), "citation_unresolved")
-    packing.drop_repeats(numbers_of(owner, rows["text_sha256"]), "duplicate")
-    packing.drop_repeats(
-        alike(owner, row, evidence["text"], packing.kept & ~disputed), "near_duplicate", among=~disputed
+
+def _packed(rows: list[_Row], contract: dict[str, Any], asked: AskedWords, lanes: pa.ChunkedArray) -> list[_Row]:
+    """The rows of a request, best first, by position."""
+    if contract["require_citation"]:
+        for row in rows:
+            row.reason = None if row.stored.resolves else "citation_unresolved"
+    kept = _kept(rows)
+    _drop_repeats(kept, [row.stored.text_sha256 for row in kept], "duplicate")
+    alone = [row for row in _kept(kept) if row.stored.conflict_set is None]
+    _drop_repeats(alone, [row.stored.letters or row.number for row in alone], "near_duplicate")
+    _merge_neighbors(_kept(alone), contract["max_chunk_tokens"] * MERGED_BYTES_PER_TOKEN, asked)
+    _cap_unverified(_kept(kept), contract["max_unverified_items"])
+    _cap_documents(_kept(alone), contract["max_items_per_source"])
+    kept = _in_order(_kept(kept), contract)
+    if contract["exact_lookups"]:
+        kept = _named_first(kept, lanes)
+    tried = _tried(
+        kept, _first_of_kinds(kept, contract["required_evidence"]), contract["max_items"], contract["max_tokens"]
     )
-    limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
-    source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    asked, requests = asked_by(lexical_recall.words), contracts["request_id"].to_pylist()
-
-    def said(at: int, text: bytes) -> Iterator[Any]:
-        words = asked[requests[owner[at]]]
-        return words.words_in(text) if words.words else iter(())
-
-    runs = _runs(packing.kept & ~disputed, source, rows, standing, limit, _adding(row, evidence["text"], said))
-    packing.drop_repeats(runs, "merged", among=runs >= 0)
-    packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
-    document = _documents(owner, rows, ids)
-    packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
-
-    history = np.asarray(pc.equal(standing, "history")) | stale
-    merged = (packing.reason == "merged").nonzero()[0]
-    length = rows["length"].to_numpy().astype(np.float64)
-    length += np.bincount(packing.into[merged], weights=length[merged], minlength=len(length))
-    tokens = np.minimum(length * TOKENS_PER_TERM, _limits(contracts, "max_chunk_tokens", owner)) + BESIDE_TEXT
-    record = truth(pc.equal(rows["origin_class"], "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
-    brief = ~among(take_or(contracts["detail"], owner), ("full",))
-    turn = _turns(document, packing.kept)
-    # The first items of good documents come before the second of any.
-    worth = np.where(brief & (turn > 0), AGAIN * ranked["final"].to_numpy(), ranked["final"].to_numpy())
-    # Memories that still hold come before past ones, however well those match.
-    past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
-    turn *= flags_at(contracts["source_diversity"], owner)
-    role = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
-    lead = _leads(packing.kept, conflict, disputed)
-    kept = packing.kept.nonzero()[0]
-    by = lead[kept]
-    kept = kept[order_by(owner[kept], past[by], turn[by], -worth[by], by)]
-    if record[kept].any():
-        kept = _named_first(kept, owner, lead, record, row, rows, evidence["text"])
-    kinds = _first_of_kinds(kept[~history[kept]], kept, owner, rows["evidence_kind"], ranked, contracts)
-    items = _Items(lead.tolist(), tokens.astype(np.int64).tolist(), role.tolist())
-    own = (np.split(index, owner[index].searchsorted(np.arange(1, contracts.num_rows))) for index in (kept, kinds))
-    position = np.zeros(len(owner), dtype=np.int64)
-    for limits, in_order, of_kinds in zip(contracts.select(_LIMITS).to_pylist(), *own, strict=True):
-        shown = items.tried(in_order.tolist(), of_kinds.tolist(), *limits.values())
-        position[shown] = np.arange(1, len(shown) + 1)
-    packing.drop(position == 0, "budget_items")
-    order = order_by(owner, position, ranked["rank"].to_numpy())
-    members, starts = _members(packing, integers(rows["byte_start"].fill_null(-1)))
-    table = PACKS.build(
-        {
-            "request_id": ranked["request_id"],
-            "evidence_id": ids,
-            "place": at,
-            "position": position.astype(np.int32),
-            "reason_code": pa.array(packing.reason, pa.string()),
-            "merged_into": ids.take(pa.array(packing.into, mask=packing.into < 0)),
-            "members": pa.ListArray.from_arrays(starts, pa.array(at[members])),
-            "standing": standing,
-            "form": _forms(contracts, owner, rows, standing, unverified, disputed),
-            "history": history,
-        }
-    )
-    return table.take(pa.array(order))
+    for position, row in enumerate(tried, 1):
+        row.position = position
+    for row in kept:
+        row.reason = None if row.position else "budget_items"
+    return [row for row in rows if not row.position] + tried
 
 
-class _Items(NamedTuple):
-    """What is known of the rows of all requests, in order of request and rank, to order the items of each."""
-
-    lead: list[int]
-    """The best of its conflict set, else the row itself."""
-    tokens: list[int]
-    role: list[int]
-
-    def tried(self, rows: list[int], kinds: list[int], most: int, tokens: int) -> list[int]:
-        """The rows of a request that trimming tries, in the order of its block: first those for which there is room, then
-        those of `kinds` that are kept behind them. A role reorders what would be shown, and admits no others.
-        """
-        kept, front = list[int](), self._front(rows, most, tokens)
-        for _ in range(2):  # kept items take room, and may push another out of the front
-            behind = [n for n in kinds if n not in front]
-            used = accumulate([self.tokens[n] for n in behind])
-            kept = [n for n, sum_ in zip(behind, used, strict=True) if sum_ <= tokens // KEPT_SHARE]
-            front = self._front(rows, most - len(kept), tokens - sum([self.tokens[n] for n in kept]))
-        leads = [n for n in rows if self.lead[n] == n]
-        behind = [n for n in leads if n not in front]
-        ordered = [n for n in leads if n in front] + [n for n in behind if n in kept]
-        ordered += [n for n in behind if n not in kept]
-        ordered = sorted(ordered[:most], key=self.role.__getitem__) + ordered[most : max(most * 4 // 3, TRIED)]
-        if len(leads) == len(rows):
-            return ordered
-        return [n for one in ordered for n in rows if self.lead[n] == one]
-
-    def _front(self, rows: list[int], most: int, tokens: int) -> set[int]:
-        """The first rows, as far as there is room; one in any case."""
-        found = {*rows[:1]}
-        for n in rows:
-            most -= self.lead[n] == n
-            tokens -= self.tokens[n]
-            if tokens < 0 or most < 0:
-                break
-            found.add(n)
-        return found
+def _kept(rows: Iterable[_Row]) -> list[_Row]:
+    return [row for row in rows if row.reason is None]
 
 
-def _first_of_kinds(able: Int, kept: Int, owner: Int, kind: pa.Array, ranked: pa.Table, contracts: pa.Table) -> Int:
-    """The first able row of each kind of each request, if its kind is required or its score is near the best; required
-    kinds first. History is never the item of a kind.
+def _drop_repeats(rows: Sequence[_Row], keys: Sequence[Hashable], reason: str) -> None:
+    """Keep the best row of each key; the others record the row that replaces them."""
+    best: dict[Hashable, _Row] = {}
+    for row, key in zip(rows, keys, strict=True):
+        if key in best:
+            row.reason, row.into = reason, best[key].stored.evidence_id
+        else:
+            best[key] = row
+
+
+def _merge_neighbors(rows: Iterable[_Row], most: int, asked: AskedWords) -> None:
+    """Neighbors become one item around their best, of at most so many bytes.
+
+    Rows farther from the best row than half of the remaining bytes stay separate items, and so do rows at either end
+    that add no word of the question to the best row.
     """
-    final = ranked["final"].to_numpy()
-    code = np.asarray(kind.dictionary_encode().indices)
-    first = able[np.sort(distinct_rows(owner[able], code[able])[0])]
-    best = np.zeros(contracts.num_rows)
-    np.maximum.at(best, owner[kept], final[kept])
-    needs = [{EVIDENCE_NEEDS[need][0] for need in own or ()} for own in contracts["required_evidence"].to_pylist()]
-    kinds = kind.take(pa.array(first)).to_pylist()
-    required = np.array([one in needs[of] for one, of in zip(kinds, owner[first].tolist(), strict=True)], dtype=bool)
-    first, required = (values[required | (final[first] >= NEAR * best[owner[first]])] for values in (first, required))
-    return first[order_by(owner[first], ~required)]
+    copies = defaultdict[Hashable, list[_Row]](list)
+    for row in rows:
+        if row.stored.copy is not None:
+            copies[row.stored.copy].append(row)
+    for stretch in (one for own in copies.values() if len(own) > 1 for one in _stretches(own)):
+        best = min(stretch, key=attrgetter("number"))
+        room = max(most - (best.stored.byte_end - best.stored.byte_start), 0) // 2
+        near = [
+            row
+            for row in stretch
+            if max(best.stored.byte_start - row.stored.byte_start, row.stored.byte_end - best.stored.byte_end) <= room
+        ]
+        if len(near) < 2:
+            continue
+        said = {*asked.words_in(best.stored.text)}
+        # Of the rows near the best, those stay that add a word or stand between it and one that does.
+        adding = [
+            n for n, row in enumerate(near) if row is best or not said.issuperset(asked.words_in(row.stored.text))
+        ]
+        best.members = near[adding[0] : adding[-1] + 1]
+        for row in best.members:
+            if row is not best:
+                row.reason, row.into = "merged", best.stored.evidence_id
+                best.terms += row.stored.length
 
 
-def _leads(kept: Bool, conflict: Int, disputed: Bool) -> Int:
-    """The best kept row of the conflict set of each row, which is in one place, that of its best; else the row itself."""
-    lead = np.arange(len(kept))
-    index = (kept & disputed).nonzero()[0]
-    first, inverse = distinct_rows(conflict[index])
-    lead[index] = index[first[inverse]]
-    return lead
+def _stretches(rows: list[_Row]) -> list[list[_Row]]:
+    """Rows of one document version as those that touch: by bytes, or by lines where bytes are masked between them."""
+    rows = sorted(rows, key=attrgetter("stored.byte_start"))
+    cuts = [
+        n
+        for n, (before, row) in enumerate(pairwise(rows), 1)
+        if not (
+            before.stored.byte_end == row.stored.byte_start
+            or (
+                before.stored.line_end is not None
+                and row.stored.line_start == before.stored.line_end + 1
+                and before.stored.byte_end <= row.stored.byte_start
+            )
+        )
+    ]
+    return [rows[first:stop] for first, stop in pairwise([0, *cuts, len(rows)]) if stop - first > 1]
 
 
-def _named_first(
-    kept: Int, owner: Int, lead: Int, record: Bool, row: Int, rows: dict[str, pa.Array], texts: pa.ChunkedArray
-) -> Int:
+def _cap_unverified(rows: Sequence[_Row], most: int) -> None:
+    """The cap on unverified items. A conflict set counts as one if no member is verified, else not at all."""
+    backed = {row.stored.claim for row in rows if not row.stored.unverified}
+    counted = [row for row in rows if row.stored.unverified and row.stored.claim not in backed]
+    beyond = {*[*dict.fromkeys([row.stored.claim for row in counted])][most:]}
+    for row in counted:
+        if row.stored.claim in beyond:
+            row.reason = "unverified_cap"
+
+
+def _cap_documents(rows: Iterable[_Row], most: int) -> None:
+    counted = defaultdict[Hashable, int](int)
+    for row in rows:
+        counted[row.stored.document] += 1
+        if counted[row.stored.document] > most:
+            row.reason = "source_cap"
+
+
+def _in_order(rows: Sequence[_Row], contract: dict[str, Any]) -> list[_Row]:
+    """Rows by score, each conflict set at the place of its best."""
+    turns, leads = defaultdict[Hashable, int](int), dict[Hashable, _Row]()
+    brief, diverse, most = contract["detail"] != "full", contract["source_diversity"], contract["max_chunk_tokens"]
+    for row in rows:
+        turn = turns[row.stored.document]
+        turns[row.stored.document] += 1
+        lead = row if row.stored.conflict_set is None else leads.setdefault(row.stored.conflict_set, row)
+        row.lead = lead.number
+        # The first items of good documents come before the second of any; memories that hold before past ones.
+        worth = AGAIN * row.final if brief and turn else row.final
+        past = row.stored.history and row.stored.evidence_kind == "memory"
+        row.order = (past, turn if diverse else 0, -worth, row.number) if lead is row else lead.order
+        tokens = (row.stored.length + row.terms) * TOKENS_PER_TERM
+        row.tokens = (tokens if tokens < most else most) + BESIDE_TEXT
+    return sorted(rows, key=attrgetter("order"))
+
+
+def _named_first(rows: list[_Row], lanes: pa.ChunkedArray) -> list[_Row]:
     """Records that a requested record names follow it directly (S1.14, S1.18: direct dependencies are included).
 
     A named record does not match the question, so rows similar to the requested one outrank it and fill a cap on items.
-    Only records that the exact lane found count as requested, not those that match by words alone.
+    Only records that the exact lane found count as requested, not those that match by words alone; `lanes` are by place.
     """
-    at = record[kept].nonzero()[0]
-    of = owner[kept].tolist()
-    lanes, entities = (rows[name].take(pa.array(kept[at])).to_pylist() for name in ("lanes", "entity"))
-    asked = np.array(["exact" in lane for lane in lanes], dtype=bool)
-    seeds = at[asked].tolist()
-    named = named_records(pa.nulls(len(seeds), pa.string()), gathered(texts, row[kept[seeds]]))
-    leaders = {(of[seeds[number]], key): seeds[number] for number, key in sorted(named, reverse=True)}
-    places = 2 * np.arange(len(kept))
-    for place, entity in zip(at[~asked].tolist(), compress(entities, ~asked), strict=True):
-        following = ((of[place], key) for key in posting_keys("id", id_keys(entity or "")))
-        places[place] = min([2 * place, *(2 * leaders[one] + 1 for one in following if one in leaders)])
-    of_lead = places[positions(pa.array(lead[kept]), pa.array(kept))]
-    return kept[order_by(of_lead, lead[kept], kept)]
+    records = [row for row in rows if row.stored.record]
+    found_by = gathered(lanes, pa.array([row.place for row in records], pa.int64())).to_pylist()
+    asked = [row for row, by in zip(records, found_by, strict=True) if "exact" in by]
+    texts = pa.array([row.stored.text for row in asked], pa.large_binary())
+    named = named_records(pa.nulls(len(asked), pa.string()), texts)
+    leaders = {key: asked[n].number for n, key in sorted(named, reverse=True)}
+    places = {row.number: 2 * n for n, row in enumerate(rows)}
+    for row in records:
+        if row not in asked:
+            keys = posting_keys("id", id_keys(row.stored.entity or ""))
+            places[row.number] = min(
+                [places[row.number], *(places[leaders[key]] + 1 for key in keys if key in leaders)]
+            )
+    return sorted(rows, key=lambda row: (places[row.lead], row.lead))
 
 
-class _Packing:
-    """The outcome of each row; rows are in order of request and rank, so the first of a group is its best."""
-
-    def __init__(self, owner: Int) -> None:
-        count = len(owner)
-        self.kept: Bool = np.ones(count, dtype=bool)
-        self.reason: NDArray[np.object_] = np.full(count, None, dtype=object)
-        self.into: Int = np.full(count, -1, dtype=np.int64)
-
-    def drop(self, which: Bool, reason: str) -> None:
-        """Drop those of the rows that are still kept."""
-        which = which & self.kept
-        if not which.any():
-            return
-        self.kept[which] = False
-        self.reason[which] = reason
-
-    def drop_repeats(self, group: Int, reason: str, among: Bool | None = None) -> None:
-        """Keep the best row of each group; the others record the row that replaces them."""
-        index = (self.kept if among is None else self.kept & among).nonzero()[0]
-        first, inverse = distinct_rows(group[index])
-        if len(first) == len(index):
-            return
-        repeated = index[first[inverse]] != index
-        self.into[index[repeated]] = index[first[inverse]][repeated]
-        self.kept[index[repeated]] = False
-        self.reason[index[repeated]] = reason
-
-    def drop_beyond(self, group: Int, among: Bool, limit: Int, reason: str) -> None:
-        """Keep the best rows of `among` in each group, up to the limit."""
-        among = self.kept & among
-        self.drop(among & (_turns(group, among) >= limit), reason)
-
-    def drop_unverified(self, owner: Int, unverified: Bool, conflict: Int, disputed: Bool, limit: Int) -> None:
-        """The cap on unverified items. A conflict set counts as one if no member is verified, else not at all."""
-        backed = disputed & np.isin(conflict, conflict[self.kept & disputed & ~unverified])
-        counted = self.kept & unverified & ~backed
-        index = (counted & disputed).nonzero()[0]
-        first = index[np.unique(conflict[index], return_index=True)[1]]
-        follows = counted & disputed
-        follows[first] = False
-        self.drop_beyond(owner, counted & ~follows, limit, "unverified_cap")
-        self.drop(follows & np.isin(conflict, conflict[first[~self.kept[first]]]), "unverified_cap")
-
-
-def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:
-    """A number per request and document: a path, else an entity, else the row itself.
-
-    A session event is a document of its own, in whichever file: a cap on the file would show three turns of a
-    conversation, whatever the budget. So is a structured record: a cap on the file would drop the dependencies that
-    another record names, and keep unrelated rows of other files.
+def _first_of_kinds(rows: Sequence[_Row], needs: Iterable[str]) -> list[_Row]:
+    """The first row of each kind that is required, then of each whose first is near the best. History is never the item of
+    a kind.
     """
-    records = pc.fill_null(pc.equal(rows["origin_class"], "structured-sot"), False)
-    record = pc.if_else(pc.and_(records, rows["entity"].is_valid()), rows["entity"], None)
-    from_session = pc.fill_null(pc.equal(rows["evidence_kind"], "session-event"), False)
-    path = pc.if_else(from_session, None, pc.coalesce(record, rows["path"], rows["entity"]))
-    return numbers_of(owner, path, pc.if_else(path.is_valid(), None, ids), record.is_valid(), rows["source_id"])
+    first: dict[str, _Row] = {}
+    for row in rows:
+        if not row.stored.history and row.stored.evidence_kind not in first:
+            first[row.stored.evidence_kind] = row
+    best = max([0.0, *[row.final for row in rows]])
+    required = {EVIDENCE_NEEDS[need][0] for need in needs}
+    wanted = [row for kind, row in first.items() if kind in required or row.final >= NEAR * best]
+    return sorted(wanted, key=lambda row: row.stored.evidence_kind not in required)
 
 
-def _limits(contracts: pa.Table, name: str, owner: Int) -> Int:
-    return contracts[name].to_numpy().astype(np.int64)[owner]
-
-
-def _runs(
-    able: Bool, source: Int, rows: dict[str, pa.Array], standing: pa.Array, limit: Int, adds: Callable[[int, int], bool]
-) -> Int:
-    """A run number for rows that become one item: neighbors of one document version and the same rights around their
-    best; else -1.
-
-    `source` is a number per request, source and path: most rows are alone there and need no further comparison. Rows
-    farther from the best row than half of the remaining limit stay separate items, and so do rows at either end that
-    add no word of the question to the best row; `adds` tells that.
+def _tried(rows: list[_Row], kinds: Sequence[_Row], most: int, tokens: int) -> list[_Row]:
+    """The rows that trimming tries, in the order of their block: first those for which there is room, then those of `kinds`
+    that are kept behind them. A role reorders what would be shown, and admits no others.
     """
-    start, end, first, last = (
-        integers(rows[name].fill_null(-1)) for name in ("byte_start", "byte_end", "line_start", "line_end")
-    )
-    index = (able & (start >= 0) & np.asarray(rows["path"].is_valid())).nonzero()[0]
-    index = index[np.bincount(source[index], minlength=1)[source[index]] > 1]
-    runs = np.full(len(source), -1, dtype=np.int64)
-    if not len(index):
-        return runs
-    at = pa.array(index)
-    parts = (
-        rows["version"], rows["workspace_root"], rows["branch"], rows["owner_user"], rows["owner_project"],
-        rows["zone"], pc.binary_join(rows["principals"], "\n"), rows["origin_class"], rows["evidence_kind"],
-        rows["lifecycle"], standing,
-    )  # fmt: skip
-    document = numbers_of(source[index], *(part.take(at) for part in parts))
-    by_place = order_by(document, start[index])
-    order, document = index[by_place], document[by_place]
-    here, before = order[1:], order[:-1]
-    touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
-    cuts = (~(touching & (document[1:] == document[:-1]))).nonzero()[0] + 1
-    low, high, most, number = (column[order].tolist() for column in (start, end, limit, np.arange(len(source))))
-    for first_of, stop in pairwise([0, *cuts.tolist(), len(order)]):
-        if stop - first_of < 2:
-            continue
-        lead = min(range(first_of, stop), key=number.__getitem__)
-        near = []
-        for at in range(first_of, stop):
-            room = max(most[at] - (high[lead] - low[lead]), 0) // 2
-            if high[at] - high[lead] <= room and low[lead] - low[at] <= room:
-                near.append(at)
-        # Of the rows near the best, those stay that add a word or stand between it and one that does.
-        adding = [at for at in near if at == lead or adds(number[at], number[lead])]
-        runs[[number[at] for at in near if adding[0] <= at <= adding[-1]]] = number[lead]
-    return runs
+    kept, front = list[_Row](), _front(rows, most, tokens)
+    for _ in range(2):  # kept items take room, and may push another out of the front
+        behind = [row for row in kinds if row not in front]
+        used = accumulate([row.tokens for row in behind])
+        kept = [row for row, sum_ in zip(behind, used, strict=True) if sum_ <= tokens // KEPT_SHARE]
+        front = _front(rows, most - len(kept), tokens - sum([row.tokens for row in kept]))
+    leads = [row for row in rows if row.lead == row.number]
+    behind = [row for row in leads if row not in front]
+    ordered = [row for row in leads if row in front] + [row for row in behind if row in kept]
+    ordered += [row for row in behind if row not in kept]
+    ordered = sorted(ordered[:most], key=attrgetter("role")) + ordered[most : max(most * 4 // 3, TRIED)]
+    rivals = [row for row in rows if row.lead != row.number]
+    return [row for one in ordered for row in (one, *[rival for rival in rivals if rival.lead == one.number])]
 
 
-def _adding(row: Int, texts: pa.ChunkedArray, said: Said) -> Callable[[int, int], bool]:
-    """A function that tells whether a row contains a word of its request that its lead lacks; nothing is read before it is
-    needed.
-    """
-
-    @cache
-    def words_of(at: int) -> set[Any]:
-        return {*said(at, texts[int(row[at])].as_py().encode())}
-
-    return lambda at, lead: not words_of(at) <= words_of(lead)
-
-
-def _turns(source: Int, kept: Bool) -> Int:
-    """The number of kept rows of the same source before each of them, by rank; 0 for other rows."""
-    index = kept.nonzero()[0]
-    order = index[source[index].argsort(kind="stable")]
-    turn = np.zeros(len(source), dtype=np.int64)
-    turn[order] = rank_within(source[order])
-    return turn
-
-
-def _members(packing: _Packing, start: Int) -> tuple[Int, pa.Array]:
-    """The rows of each row's item in document order, and where those of each begin; a dropped row has itself alone."""
-    every = np.arange(len(start))
-    merged = packing.reason == "merged"
-    if not merged.any():
-        return every, pa.array(np.arange(len(start) + 1, dtype=np.int32))
-    item = np.concatenate([np.where(merged, packing.into, every), every[merged]])
-    row = np.concatenate([every, every[merged]])
-    order = order_by(item, start[row], row)
-    return row[order], pa.array(starts_of(np.bincount(item, minlength=len(start))), pa.int32())
-
-
-def _standing(standing: pa.Array, unverified: Bool, stale: Bool) -> pa.Array:
-    """How a text may speak: by the second wall, but an unverified row at most as a hint and a stale one as history."""
-    speaks = pc.is_in(standing, value_set=constants(("evidence", "instruction")))
-    standing = pc.if_else(pc.and_(pa.array(unverified), speaks), "hint", standing)
-    return pc.if_else(pc.and_(pa.array(stale), pc.not_equal(standing, "untrusted")), "history", standing)
-
-
-def _forms(
-    contracts: pa.Table, owner: Int, rows: dict[str, pa.Array], standing: pa.Array, unverified: Bool, disputed: Bool
-) -> pa.Array:
-    """The form of each item (S0.67): a disputed row warns, an unverified one hints, a citation-pack cites the rest."""
-    cited = np.asarray(pc.equal(take_or(contracts["output_shape"], owner), "citation-pack"))
-    rules = (
-        (disputed, "conflict-note"),
-        (unverified | np.asarray(pc.equal(standing, "hint")), "hint"),
-        (truth(pc.equal(rows["evidence_kind"], "structured-fact")), "fact"),
-        (
-            truth(pc.equal(rows["document_type"], "summary")) | truth(pc.equal(rows["content_type"], "summary")),
-            "summary",
-        ),
-        (cited, "reference"),
-    )
-    words, place = (*(word for _, word in rules), "full"), np.full(len(owner), len(rules))
-    for number in reversed(range(len(rules))):
-        place[rules[number][0]] = number
-    return constants(words).take(pa.array(place))
+def _front(rows: Sequence[_Row], most: int, tokens: int) -> set[_Row]:
+    """The first rows, as far as there is room; one in any case."""
+    found = {*rows[:1]}
+    for row in rows:
+        most -= row.lead == row.number
+        tokens -= row.tokens
+        if tokens < 0 or most < 0:
+            break
+        found.add(row)
+    return found

@@ -148,9 +148,8 @@ class Fitting:
         Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself
         is counted where it is made.
         """
-        longest = wanted.item._replace(number=10 ** len(str(len(self.items))) - 1)
-        sourced = longest.path in self._ambiguous
-        ways = [longest._replace(section=section) for section in dict.fromkeys(wanted.sections)]
+        number, sourced = 10 ** len(str(len(self.items))) - 1, wanted.item.path in self._ambiguous
+        ways = [wanted.item._replace(number=number, section=section) for section in dict.fromkeys(wanted.sections)]
         lines = [lines_of(one, self.look, dated=self._dated, sourced=sourced) for one in ways]
         return [one.head + one.foot for one in lines]
 

@@ -117,15 +117,3 @@ def _joined(members: Sequence[Sequence[Any]], leading: int) -> ItemText:
     places, rows = [member[0] for member in members], [member[1] for member in members]
     at = byte_start if exact else None
     return ItemText("".join(parts), size, places, rows, starts, lead, line_start, line_end, at)
-
-
-def resolvable(
-    line_start: pa.Array, byte_start: pa.Array, version: pa.Array, path: pa.Array, text_sha256: pa.Array
-) -> pa.Array:
-    """Whether a citation can be resolved to its text: it needs a hash and a position.
-
-    A position is a range of lines or bytes, or the version of the text; a record without a path needs none.
-    """
-    span = pc.or_(line_start.is_valid(), byte_start.is_valid())
-    whole = pc.or_(version.is_valid(), path.is_null())
-    return pc.and_(pc.or_(span, whole), text_sha256.is_valid())

@@ -4,5 +4,5 @@
 - `anchor_patterns`: identifiers, paths and other anchors, as printed
 - `index_keys`: the keys under which names, paths and ids are indexed, and those that an anchor looks up
 - `references`: the documents a text cites and the records it names
-- `role_words`: rows that use the words of a role; `same_texts`: texts that are nearly the same
+- `role_words`: rows that use the words of a role
 """
