@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -424,6 +425,27 @@ def test_a_byte_order_mark_is_no_text(shop: Path, capsys: Capture):
 def test_a_file_that_is_not_in_the_corpus_is_told_of(shop: Path, file: str, known: bool, capsys: Capture):
     code, _, err = run("ask", "zebra", "--file", file.format(shop=shop), capsys=capsys)
     assert (code, "request.current_files" in err) == (0, not known), err
+
+
+def test_an_allowed_source_without_a_row_is_told_of_once(shop: Path, capsys: Capture):
+    notes = run("ask", "zebra", "--set", "allowed_sources=nosuch", capsys=capsys)[2]
+    assert notes.count("nosuch") == 1
+
+
+def test_a_run_and_a_prompt_have_the_edits_that_a_question_has(shop: Path, monkeypatch, capsys: Capture):
+    committed(shop)
+    assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
+    (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    event = json.dumps({"prompt": "how does the zebra sleep"})
+    monkeypatch.setattr("sys.stdin", io.StringIO(event))
+    assert "standing up" in run("prompt-hook", capsys=capsys)[1]
+    (shop.parent / "requests.jsonl").write_text('{"question": "how does the zebra sleep"}\n')
+    code, out, _ = run("run", str(shop.parent / "requests.jsonl"), "--json", capsys=capsys)
+    assert code == 0
+    assert (
+        "standing up"
+        in run("show", f"{json.loads(out)['run_id'].replace('run-', 'retr-snap-')}-0001", capsys=capsys)[1]
+    )
 
 
 @pytest.mark.parametrize("installed", [True, False])
