@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from scoped_retrieval.nodes.audit.decision_rules import WORDS
 from scoped_retrieval.nodes.lanes import LANES
 from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.walls.gates import GATES
@@ -84,6 +85,12 @@ def gates_part() -> str:
         f"{_names(gate.contract_columns)} |"
         for gate in GATES
     ]
+    lines += [
+        "\n## Reasons\n",
+        "Why a row that passed every gate is not shown, besides `not_recalled`: no lane found it.\n",
+    ]
+    lines += ["| reason code | why |", "| --- | --- |"]
+    lines += [f"| `{code}` | {_cell(words)} |" for code, words in WORDS.items()]
     lines += ["\n## Lanes\n", "| lane | what it finds |", "| --- | --- |"]
     lines += [f"| `{lane.name}` | {_cell(lane.doc)} |" for lane in LANES]
     lines += ["\n## Score terms\n", "| term | its value |", "| --- | --- |"]
