@@ -179,12 +179,14 @@ def prompt_hook() -> int:
     from ..parsing.strict_json import strict_json
 
     try:
-        settings = settings_of("corpus", "runs")
         event = strict_json(sys.stdin.read())
-        fields = _fields(event, settings)
-        if len(set(tokens_of(fields["question"]))) < LEAST_WORDS:
+        if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
+            raise ValueError
+        if len(set(tokens_of(event["prompt"]))) < LEAST_WORDS:
             note("no block for this prompt: it has one word to search for, or none")
             return EXIT["ok"]
+        settings = settings_of("corpus", "runs")
+        fields = _fields(event, settings)
         from ..asking.opening import open_retriever
         from ..indexing.freshness import up_to_date
 
@@ -207,8 +209,6 @@ def _fields(event: Any, settings: Any) -> dict[str, Any]:
     """The request for an event of Claude Code."""
     from ..indexing.following import defaults_in
 
-    if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
-        raise ValueError
     session = event.get("session_id")
     return {
         **defaults_in(settings, Path.cwd(), {}),

@@ -113,7 +113,8 @@ class Rules:
         """The patterns, then the ignore files in the folders above a path, the deepest first, each with the path below its
         folder.
         """
-        yield path, self._patterns
+        if self._patterns:
+            yield path, self._patterns
         whole = self._here + path
         folder = whole.rstrip("/")
         while folder:
