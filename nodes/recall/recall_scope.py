@@ -378,16 +378,16 @@ class ScopeGroup:
             return passed
         passed = passed.copy()
         local = passed.nonzero()[0]  # there may be few, for example of logs only
-        recent = self._happened(filter_.clock, local) >= self._earliest(filter_, local)
-        passed[local[~recent]] = False
+        passed[local] = self._young(filter_, local)
         return passed
 
-    def _earliest(self, filter_: Filter, local: Int) -> Int:
-        """The time before which each of some rows is too old."""
+    def _young(self, filter_: Filter, local: Int) -> Bool:
+        """Which of some rows are not too old for a filter."""
+        happened = self._happened(filter_.clock, local)
         if filter_.window_start == OPEN_START:
-            return np.full(len(local), filter_.oldest)
+            return happened >= filter_.oldest
         windowed = self._windowed(filter_.window_paths)[local]
-        return np.where(windowed, max(filter_.oldest, filter_.window_start), filter_.oldest)
+        return (happened >= filter_.oldest) & ~(windowed & (happened < filter_.window_start))
 
     def in_window(self, sub: Int, local: Int) -> Bool:
         """Which (sub-query, position in `rows`) pairs pass the mode's window, regardless of filters."""
@@ -396,8 +396,7 @@ class ScopeGroup:
         for number, filter_ in enumerate(every):
             if filter_.window_start > OPEN_START:
                 own = (of[sub] == number).nonzero()[0]
-                own = own[self._windowed(filter_.window_paths)[local[own]]]
-                inside[own] = self._happened(filter_.clock, local[own]) >= filter_.window_start
+                inside[own] = self._young(filter_._replace(oldest=OPEN_START), local[own])
         return inside
 
     def _happened(self, clock: int, local: Int) -> Int:

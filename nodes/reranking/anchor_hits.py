@@ -12,17 +12,19 @@ mentions found in prose, whose weights are smaller.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import gathered_columns
-from ..columns.numbers import RESOLUTION, quantise
+from ..columns.keys import flattened, gathered_columns
+from ..columns.numbers import quantise
 from ..text.index_keys import definition_keys
 
 Int = NDArray[np.int64]
@@ -99,75 +101,109 @@ def anchor_term(
         anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
         requests: how many requests there are.
     """
-    value, quoted = np.zeros(len(owner)), np.zeros(len(owner))
-    signal: list[str | None] = [None] * len(owner)
-    of_request: dict[int, list[_Anchor]] = {}
+    of_request: list[list[_Anchor]] = [[] for _ in range(requests)]
     weights = quantise(anchors["weight"].to_numpy()).tolist()
     columns = (anchors[name].to_pylist() for name in ("kind", "origin", "value"))
-    for number, kind, origin, text, weight in zip(anchor_owner.tolist(), *columns, weights, strict=True):
-        of_request.setdefault(number, []).append(_Anchor(kind, origin, text, weight))
-    bounds = owner.searchsorted(np.arange(requests + 1)).tolist()
-    kinds = {anchor.kind for own in of_request.values() for anchor in own}
+    for number, kind, origin, value, weight in zip(anchor_owner.tolist(), *columns, weights, strict=True):
+        of_request[number].append(_Anchor(kind, origin, value, weight))
+    value, quoted = np.zeros(len(owner)), np.zeros(len(owner))
+    signal: list[str | None] = [None] * len(owner)
+    anchored = [at for at, number in enumerate(owner.tolist()) if of_request[number]]
+    if not anchored:
+        return AnchorTerm(value, quoted, pa.array(signal, pa.string()))
+    kinds = {anchor.kind for own in of_request for anchor in own}
     read = dict.fromkeys(("text", *(name for kind in kinds for name in _BY_KIND.get(kind, ()))))
-    anchored = np.isin(owner, [*of_request]).nonzero()[0]
-    stored = {name: column.to_pylist() for name, column in gathered_columns(evidence, read, row[anchored]).items()}
-    low = 0
-    for number, own in sorted(of_request.items()):
-        places = range(bounds[number], bounds[number + 1])
-        rows = {name: values[low : low + len(places)] for name, values in stored.items()}
-        low += len(places)
-        total = max(sum([anchor.weight for anchor in own]), RESOLUTION)
-        for at, qualities in zip(places, zip(*(_qualities(anchor, rows) for anchor in own), strict=True), strict=True):
-            if any(qualities):
-                value[at], quoted[at], signal[at] = _term(own, qualities, total)
+    stored = gathered_columns(evidence, read, row[anchored])
+    bounds = np.searchsorted(owner[anchored], np.arange(requests + 1)).tolist()
+    found = _hits(stored, of_request, bounds)
+    for number, own in enumerate(of_request):
+        total = max(sum([anchor.weight for anchor in own]), 2.0**-30)
+        for member in range(bounds[number], bounds[number + 1]):
+            if hits := list(found[member].items()):
+                at = anchored[member]
+                gains = quantise(np.array([own[place].weight * quality for place, quality in hits])).tolist()
+                value[at], quoted[at], signal[at] = _term(own, hits, gains, total)
     return AnchorTerm(quantise(value), quoted, pa.array(signal, pa.string()))
 
 
-def _term(anchors: Sequence[_Anchor], qualities: Sequence[float], total: float) -> tuple[float, float, str]:
+def _term(
+    anchors: Sequence[_Anchor], hits: Sequence[tuple[int, float]], gains: Sequence[float], total: float
+) -> tuple[float, float, str]:
     """The anchor term of a candidate, before rounding; the weight of its strongest literal; its strongest hit in words."""
-    gains = [
-        round(one.weight * quality / RESOLUTION) * RESOLUTION for one, quality in zip(anchors, qualities, strict=True)
-    ]
-    hits = [place for place, quality in enumerate(qualities) if quality]
-    lead = min(hits, key=lambda place: (-gains[place], _KINDS.index(anchors[place].kind), place))
-    best = min(gains[lead], 1.0) * STRONGEST_SHARE
-    literals = [min(gains[place], 1.0) for place in hits if anchors[place].kind == "literal"]
-    words = CALLEE_SIGNAL if qualities[lead] == CALLEE else anchors[lead].words
+    ordered = sorted(
+        (-gain, _KINDS.index(anchors[place].kind), place, quality)
+        for (place, quality), gain in zip(hits, gains, strict=True)
+    )
+    gain, _, lead, quality = ordered[0]
+    best = min(-gain, 1.0) * STRONGEST_SHARE
+    literals = [min(-gain, 1.0) for gain, _, place, _ in ordered if anchors[place].kind == "literal"]
+    words = CALLEE_SIGNAL if quality == CALLEE else anchors[lead].words
     return best + (1 - best) * min(sum(gains) / total, 1.0), max(literals, default=0.0), words
 
 
-def _qualities(anchor: _Anchor, rows: Mapping[str, list[Any]]) -> list[float]:
-    """How well each of a request's candidates hits an anchor, 0 where it does not; `rows` are their columns."""
-    kind, value, mention = anchor.kind, anchor.value, anchor.name if anchor.kind == "test" else anchor.value
-    mentioned = _MENTIONED.get(kind, 1.0) if len(mention) >= _LEAST else 0.0
-    found = [mentioned if mentioned and mention in text else 0.0 for text in rows["text"]]
-    if kind == "path":
-        named = [_same_file(path, value) for path in rows["path"]]
-    elif kind == "id":
-        named = [
-            value.lower() in [(id_ or "").lower() for id_ in ids]
-            for ids in zip(*(rows[name] for name in _IDS), strict=True)
-        ]
-    elif kind in _NAMED:
-        names = {value, anchor.name}
-        named = [not names.isdisjoint(symbols or ()) for symbols in rows["symbols"]]
-        leads = [calls for calls, defines in zip(rows["calls"], named, strict=True) if defines]
-        callees = {key for calls in leads for call in calls or () for key in _keys(call)[:1]}
-        defined = (name for symbols in (rows["symbols"] if callees else ()) for name in symbols or ())
-        called = {name for name in defined if not callees.isdisjoint(_keys(name))}
-        for at, (calls, symbols) in enumerate(zip(rows["calls"], rows["symbols"], strict=True)):
-            if not names.isdisjoint(calls or ()):
-                found[at] = max(found[at], CALLED)
-            elif not called.isdisjoint(symbols or ()):
-                found[at] = max(found[at], CALLEE)
-    else:
-        return found
-    return [DEFINED if hit else quality for hit, quality in zip(named, found, strict=True)]
+def _hits(
+    stored: dict[str, pa.Array], of_request: Sequence[Sequence[_Anchor]], bounds: Sequence[int]
+) -> list[dict[int, float]]:
+    """For each candidate the anchors of its request that it hits, by place, each with the best quality."""
+    found: list[dict[int, float]] = [{} for _ in range(bounds[-1])]
+
+    def hit(members: Iterable[int], place: int, quality: float) -> None:
+        for at in members:
+            if quality > found[at].get(place, 0.0):
+                found[at][place] = quality
+
+    beside = {name: stored[name].to_pylist() for name in ("text", "path", *_IDS) if name in stored}
+    named = defaultdict[tuple[int, str], list[int]](list)
+    for number, own in enumerate(of_request):
+        rows = range(bounds[number], bounds[number + 1])
+        for place, anchor in enumerate(own):
+            kind, value = anchor.kind, anchor.value
+            mention = anchor.name if kind == "test" else value
+            if len(mention) >= _LEAST:
+                hit([at for at in rows if mention in beside["text"][at]], place, _MENTIONED.get(kind, 1.0))
+            if kind == "id":
+                hit(
+                    [at for at in rows if value.lower() in [(beside[c][at] or "").lower() for c in _IDS]],
+                    place,
+                    DEFINED,
+                )
+            elif kind == "path":
+                hit([at for at in rows if _same_file(beside["path"][at], value)], place, DEFINED)
+            for name in {value, anchor.name} if kind in _NAMED else ():
+                named[number, name].append(place)
+    if named:
+        for quality, place, rows in _named_hits(stored, named, bounds):
+            hit(rows, place, quality)
+    return found
 
 
 def _same_file(path: str | None, value: str) -> bool:
     """Whether one of two paths ends in the other."""
     return path is not None and (f"/{path}".endswith(f"/{value}") or f"/{value}".endswith(f"/{path}"))
+
+
+def _named_hits(
+    stored: dict[str, pa.Array], named: Mapping[tuple[int, str], list[int]], bounds: Sequence[int]
+) -> Iterator[tuple[float, int, Sequence[int]]]:
+    """The candidates that define or call what anchors name, and those that define what the first of these call."""
+    names = pa.array([name for _, name in named], pa.string())
+    request = np.arange(len(bounds) - 1).repeat(np.diff(bounds)).tolist()
+    defining = defaultdict[tuple[int, int], list[int]](list)
+    for column, quality in (("symbols", DEFINED), ("calls", CALLED)):
+        of_row, values = flattened(stored[column])
+        at = np.asarray(pc.is_in(values.cast(pa.string()), value_set=names)).nonzero()[0]
+        for row, name in zip(of_row[at].tolist(), values.take(pa.array(at)).to_pylist(), strict=True):
+            for place in named.get((request[row], name), ()):
+                yield quality, place, (row,)
+                if column == "symbols":
+                    defining[request[row], place].append(row)
+    of_row, values = flattened(stored["symbols"])
+    edges, symbols, rows = of_row.searchsorted(bounds).tolist(), values.to_pylist(), of_row.tolist()
+    for (number, place), leads in defining.items():
+        calls = stored["calls"].take(pa.array(leads)).to_pylist()
+        callees = {key for own in calls for call in own or () for key in _keys(call)[:1]}
+        own = range(edges[number], edges[number + 1]) if callees else ()
+        yield CALLEE, place, [rows[n] for n in own if not callees.isdisjoint(_keys(symbols[n]))]
 
 
 _keys = lru_cache(maxsize=1 << 14)(definition_keys)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import flat, flattened, gathered, truth
+from ..columns.keys import distinct_numbers, flat, flattened, gathered, truth
 from ..columns.numbers import quantise
 from ..scope.source_files import is_source
 from ..text.text_analysis import terms_of_run
@@ -81,20 +81,21 @@ def _title(
     """The Dice coefficient of the words of question and title: twice the words in common by the words of both. A word of
     the question that only the file's folder has counts once, so a long question names no file by chance.
     """
+    coded = titles.dictionary_encode()
+    titled = [words_of(title) for title in coded.dictionary.to_pylist()]
     asked = [frozenset(_words(question)) for question in questions.to_pylist()]
-    pairs = [*zip(owner.tolist(), titles.to_pylist(), strict=True)]
-    value = {(request, title): _likeness(asked[request], *words_of(title)) for request, title in dict.fromkeys(pairs)}
-    return quantise(np.array([value[pair] for pair in pairs]))
+    pairs, pair = distinct_numbers(owner * len(titled) + np.asarray(coded.indices))
+    divided = zip(*(part.tolist() for part in np.divmod(pairs, len(titled))), strict=True)
+    value = [_likeness(asked[request], *titled[title]) for request, title in divided]
+    return quantise(np.array(value)[pair])
 
 
-@lru_cache(maxsize=1 << 14)
 def _of_file(path: str) -> tuple[set[str], set[str]]:
     """The words of a file's name, and those of its folder's."""
     folder, _, name = path.rpartition("/")
     return set(_words(name.partition(".")[0])), set(_words(folder.rpartition("/")[2]))
 
 
-@lru_cache(maxsize=1 << 14)
 def _of_section(section: str) -> tuple[set[str], set[str]]:
     """The words of a section's headings, the path of them taken together."""
     return set(_words(section)), set()
