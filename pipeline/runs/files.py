@@ -18,9 +18,6 @@ from ..storage.file_access import system_errors
 from ..storage.places import ObjectPlace, Place
 from .ids import RUN_ID
 
-LARGE = 1 << 18
-"""Tables of at least this many bytes in memory are compressed with Zstandard. Smaller ones are compressed with Snappy:
-setting up Zstandard for each column would take longer than writing the table."""
 _IN_RUN = re.compile(rf"{RUN_ID.pattern}/.+")
 
 
@@ -45,23 +42,12 @@ def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:
-    """A table as Parquet. Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not."""
+    """A table as Parquet."""
     import pyarrow.parquet as pq  # imported here: an answer needs no Parquet and should not load its file systems
 
     sink = pa.BufferOutputStream()
-    words: Any = [path for field in table.schema for path in _words(field)]
-    codec, level = ("zstd", 1) if table.nbytes >= LARGE else ("snappy", None)
-    pq.write_table(
-        table, sink, compression=codec, compression_level=level, write_statistics=False, use_dictionary=words
-    )
+    pq.write_table(table, sink, compression="zstd", compression_level=1, write_statistics=False)
     return memoryview(sink.getvalue())
-
-
-def _words(field: pa.Field) -> list[str]:
-    """The Parquet paths of the strings in a column."""
-    if pa.types.is_list(field.type):
-        return [f"{field.name}.list.{path}" for path in _words(field.type.value_field.with_name("element"))]
-    return [field.name] if pa.types.is_string(field.type) else []
 
 
 def read_parquet(
