@@ -21,7 +21,6 @@ import synthetic
 from bench_records import Row
 from bench_world import World, open_world
 from options import Options
-from scoped_retrieval.nodes.audit.records import COVERED
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.runs import packed
 from scoped_retrieval.pipeline.runs.parts import stored_whole
@@ -118,7 +117,7 @@ def as_file(place: Path, tables: Mapping[str, pa.Table]) -> None:
 
 def as_shard(place: Path, tables: Mapping[str, pa.Table]) -> None:
     """What a batch of this request alone would write, without its manifest."""
-    write_parts(place, "00000", stored_whole(tables, COVERED))
+    write_parts(place, "00000", stored_whole(tables))
 
 
 def start_rows(world: World, folder: Path, options: Options) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """Audit snapshot: what was decided about every candidate, what the caller should know, and one row per request.
 
 Reads every table of the line. Gives `decisions` (recalled = selected + hidden + rejected), `conditions` (a set with
-actions), the records that a run stores, and `snapshots` (status, counts and the digest of everything asked, decided and
+actions), the record that a run stores, and `snapshots` (status, counts and the digest of everything asked, decided and
 shown).
 
 A row merged into an item counts as selected only if the item still shows it after trimming. Conditions describe the
@@ -22,24 +22,15 @@ from .audit.condition_rules import (
     of_answer,
     of_lanes,
     selected_rows,
+    shown_rows,
     stale_records,
     worst_actions,
 )
 from .audit.decision_rules import decision_columns, masked_rows
-from .audit.records import (
-    ANSWER_RECORD,
-    CANDIDATE_RECORD,
-    COVERED,
-    REQUEST_RECORD,
-    AnswerRecord,
-    CandidateRecord,
-    RequestRecord,
-    recorded,
-    snapshot_digests,
-)
+from .audit.records import VIEWED, Recorded, expect_decided, recorded, snapshot_digests
 from .blocks.rendering import TRIMMING_POLICY
-from .columns.digests import EMPTY_SHA256
-from .columns.keys import gathered, gathered_columns, integers, truth
+from .columns.digests import EMPTY_SHA256, stored_form
+from .columns.keys import flat, gathered, gathered_columns, truth
 from .facts.fact_conflicts import rivals
 from .tables import (
     DECISIONS,
@@ -79,11 +70,10 @@ from .tables import (
     Verdicts,
 )
 
-_ANSWERED = ["request_id", "failures.error",
-             *(f"blocks.{name}" for name in ("block_ref", "text_sha256", "items", "tokens", "bound_by"))]  # fmt: skip
-"""What a snapshot repeats of its answer."""
-_CONTRACTED = ["request_id", "contract_id", "denied", "max_tokens"]
-_COUNTED = ("request_id", "decisions.outcome", "decisions.redacted")
+_SHOWN = ("block_ref", "text_sha256", "items", "tokens", "bound_by")
+"""What a snapshot repeats of its block."""
+_NOTHING_SHOWN = {"block_ref": None, "text_sha256": EMPTY_SHA256, "items": 0, "tokens": 0, "bound_by": None}
+_COUNTED = ("request_id", "outcome", "redacted")
 
 
 def decisions(
@@ -121,7 +111,12 @@ def conditions(
     sub_queries: SubQueries,
     role_policies: RolePolicies,
     lane_states: LaneStates,
-    candidate_record: CandidateRecord,
+    candidates: Candidates,
+    verdicts: Verdicts,
+    decisions: Decisions,
+    pool: Pool,
+    score_terms: ScoreTerms,
+    packs: Packs,
     trimmed: Trimmed,
     blocks: Blocks,
     evidence: Evidence,
@@ -130,18 +125,20 @@ def conditions(
     admissible: Admissible,
 ) -> Conditions:
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to report."""
-    owner, reason = candidate_record["request_id"], candidate_record["decisions.reason_code"]
-    shown = truth(pc.equal(candidate_record["decisions.outcome"], "selected"))
+    expect_decided(candidates, decisions)
+    owner, reason = decisions["request_id"], decisions["reason_code"]
+    shown = truth(pc.equal(decisions["outcome"], "selected"))
 
-    def where(mask: pa.ChunkedArray) -> set[str]:
+    def where(owner: pa.ChunkedArray, mask: pa.ChunkedArray) -> set[str]:
         return {*owner.filter(mask).to_pylist()}
 
-    selected = selected_rows(candidate_record, shown, sub_queries, contracts, role_policies, evidence)
-    walls = where(candidate_record["verdicts.wall_disagreement"])
-    of_candidates = {name: where(pc.equal(reason, name)) for name in ("conflict_downrank", "forbidden_source")}
-    of_candidates["packed"] = where(pc.greater(candidate_record["packs.position"], 0))
-    of_candidates["noted"] = {*trimmed["request_id"].filter(trimmed["conflict_note"]).to_pylist()}
-    messages = {"conflicting": rivals(candidate_record, shown, evidence, contracts)}
+    of_shown = shown_rows(candidates, pool, score_terms, shown)
+    selected = selected_rows(of_shown, sub_queries, contracts, role_policies, evidence)
+    walls = where(owner, verdicts["wall_disagreement"])
+    of_candidates = {name: where(owner, pc.equal(reason, name)) for name in ("conflict_downrank", "forbidden_source")}
+    of_candidates["packed"] = where(packs["request_id"], pc.greater(packs["position"], 0))
+    of_candidates["noted"] = where(trimmed["request_id"], trimmed["conflict_note"])
+    messages = {"conflicting": rivals(candidates["row"], verdicts, shown, evidence, contracts)}
     messages |= {"fact_mismatch": mismatches(fact_checks, trimmed), "sot_stale": stale_records(structured_facts)}
     errors = dict(zip(failures["request_id"].to_pylist(), failures["error"].to_pylist(), strict=True))
     block, open_ = by_id(blocks, ("items", "tokens", "bound_by")), by_id(admissible, ("rows", "unmatched_sources"))
@@ -165,7 +162,8 @@ def conditions(
     return condition_rows({**asked, **errors}, said)
 
 
-def request_record(
+def record(
+    captures: Captures,
     requests: Requests,
     contracts: Contracts,
     admissible: Admissible,
@@ -176,36 +174,13 @@ def request_record(
     anchors: Anchors,
     sub_queries: SubQueries,
     hits: Hits,
-) -> RequestRecord:
-    """What was asked under which contract, the plan, what could be read, and what the lanes recalled, by request."""
-    return recorded(
-        REQUEST_RECORD, requests, contracts, admissible, rerank_weights, contract_bounds,
-        filter_ladder, session_events, anchors, sub_queries, hits,
-    )  # fmt: skip
-
-
-def candidate_record(
     candidates: Candidates,
     verdicts: Verdicts,
     decisions: Decisions,
-    pool: Pool,
     score_terms: ScoreTerms,
     ranked: Ranked,
     packs: Packs,
     trims: Trims,
-) -> CandidateRecord:
-    """Every candidate in recall order with all that was found of it, and its one outcome."""
-    candidate = integers(pool["candidate"])
-    rows = {"score_terms": candidate}
-    rows |= {
-        table: candidate[integers(of["place"])]
-        for table, of in (("ranked", ranked), ("packs", packs), ("trims", trims))
-    }
-    return recorded(CANDIDATE_RECORD, candidates, verdicts, decisions, score_terms, ranked, packs, trims, rows=rows)
-
-
-def answer_record(
-    captures: Captures,
     trimmed: Trimmed,
     item_details: ItemDetails,
     citations: Citations,
@@ -214,67 +189,64 @@ def answer_record(
     structured_facts: StructuredFacts,
     fact_checks: FactChecks,
     conditions: Conditions,
-) -> AnswerRecord:
-    """What was answered: items, block, facts and conditions, or why the request failed, by request and failure."""
-    return recorded(
-        ANSWER_RECORD, captures.select(["request_id"]), trimmed, item_details, citations, failures, blocks,
-        structured_facts, fact_checks, conditions,
-    )  # fmt: skip
+) -> Recorded:
+    """What a run stores: a row per request and per failure, with the rows of every table about it."""
+    tables = locals()
+    return recorded(flat(captures["request_id"]), {name: tables[name] for name in VIEWED})
 
 
 def snapshots(
     captures: Captures,
     contracts: Contracts,
+    failures: Failures,
+    verdicts: Verdicts,
+    decisions: Decisions,
+    blocks: Blocks,
     conditions: Conditions,
     lane_states: LaneStates,
     provenance: Provenance,
-    request_record: RequestRecord,
-    candidate_record: CandidateRecord,
-    answer_record: AnswerRecord,
+    record: Recorded,
 ) -> Snapshots:
     """One row per request and per failure, by request id, with the digest of everything asked, decided and shown."""
-    answers = answer_record.select(_ANSWERED).to_pylist()
-    known = {row["request_id"]: row for row in contracts.select(_CONTRACTED).to_pylist()}
-    counted = Counter(zip(*(candidate_record[name].to_pylist() for name in _COUNTED), strict=True))
-    walls = {*candidate_record["request_id"].filter(candidate_record["verdicts.wall_disagreement"]).to_pylist()}
+    known, block = by_id(contracts, ("contract_id", "denied", "max_tokens")), by_id(blocks, _SHOWN)
+    errors = dict(zip(failures["request_id"].to_pylist(), failures["error"].to_pylist(), strict=True))
+    counted = Counter(zip(*(decisions[name].to_pylist() for name in _COUNTED), strict=True))
+    walls = {*verdicts["request_id"].filter(verdicts["wall_disagreement"]).to_pylist()}
     broken = {*lane_states["request_id"].filter(pc.equal(lane_states["state"], "failed")).to_pylist()}
     rows = []
-    stamped = captures.select(["snapshot_id", "created_at"]).to_pylist()
-    actions = worst_actions(answer_record["request_id"], conditions)
-    for answer, action, stamp in zip(answers, actions, stamped, strict=True):
-        id_, error, items = answer["request_id"], answer["failures.error"], answer["blocks.items"] or 0
+    actions = worst_actions(captures["request_id"], conditions)
+    for stamp, action in zip(captures.to_pylist(), actions, strict=True):
+        id_ = stamp["request_id"]
+        error, shown = errors.get(id_), block.get(id_, _NOTHING_SHOWN)
         contract = known.get(id_) or {"contract_id": "", "denied": False, "max_tokens": 0}
         masked = counted[id_, "selected", True]
         counts = {"selected_rows": masked + counted[id_, "selected", False]}
         counts |= {name: counted[id_, name, True] + counted[id_, name, False] for name in ("hidden", "rejected")}
         status = (
-            "failed" if error is not None or id_ in walls else "denied" if contract["denied"] else "partial" if id_ in broken
-            else "ok" if items else "empty"
+            "failed" if id_ in errors or id_ in walls else "denied" if contract["denied"] else "partial" if id_ in broken
+            else "ok" if shown["items"] else "empty"
         )  # fmt: skip
         rows.append(
             stamp
             | {
-                "request_id": id_,
                 "snapshot_digest": "",
                 "status": status,
                 "action": action,
                 "contract_id": contract["contract_id"],
-                "block_ref": answer["blocks.block_ref"],
-                "visible_sha256": answer["blocks.text_sha256"] or EMPTY_SHA256,
+                "block_ref": shown["block_ref"],
+                "visible_sha256": shown["text_sha256"],
                 "recalled": sum(counts.values()),
                 **counts,
                 "redacted": masked,
-                "estimated_tokens": answer["blocks.tokens"] or 0,
+                "estimated_tokens": shown["tokens"],
                 "max_tokens": contract["max_tokens"],
-                "bound_by": answer["blocks.bound_by"],
+                "bound_by": shown["bound_by"],
                 "trimming_policy": TRIMMING_POLICY,
                 "error": error,
             }
         )
     table = SNAPSHOTS.from_rows(rows)
-    records = (request_record, candidate_record, answer_record, table)
-    tables = {declared.name: made for declared, made in zip(COVERED, records, strict=True)}
-    digests = snapshot_digests(tables, provenance, answer_record["request_id"])
+    digests = snapshot_digests(record.rows, stored_form(table, SNAPSHOTS), provenance)
     place = SNAPSHOTS.schema.get_field_index("snapshot_digest")
     return table.set_column(place, SNAPSHOTS.schema.field(place), pa.array(digests, pa.string()))
 

@@ -24,9 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.array_bytes import offsets_and_bytes
 from .columns.kept import OfTable
-from .columns.keys import distinct_rows, flat, gathered, rows_of_runs
+from .columns.keys import distinct_rows, flat, gathered, offsets_and_bytes, rows_of_runs
 from .columns.ragged import expand_ranges, starts_of
 from .frames import RowIndex, VectorIndex
 from .plugins import NO_PLUGINS, Plugins

@@ -8,12 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.columns.digests import (
-    digests_by_request,
-    named_digest,
-    stored_form,
-    table_digest,
-)
+from scoped_retrieval.nodes.columns.digests import digests, forms, named_digest, stored_form, table_digest
 from scoped_retrieval.nodes.schema import Column, float64, int32, spans, string, strings, table, text
 
 TABLE = table(
@@ -61,41 +56,56 @@ ROWS = [
 ]  # fmt: skip
 
 
-def by_request(table: pa.Table, ids: pa.Array) -> list[bytes]:
-    return digests_by_request([(table, TABLE)], ids)
+ENVELOPE = frozenset({"request_id", "row", "cuts.start"})
+
+
+def of_rows(table: pa.Table, bounds: list[int] | None = None, without: frozenset[str] = frozenset()) -> list[str]:
+    """The digest of each range of rows, by default of each row."""
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    return [one.hex() for one in digests(columns, np.array(bounds or range(len(table) + 1)), without=without)]
 
 
 def rows_table() -> pa.Table:
     return TABLE.from_rows(ROWS)
 
 
-def test_the_form_of_version_5_keeps_its_golden_values():
-    assert table_digest(rows_table(), TABLE) == GOLDEN_TABLE
-    assert [d.hex() for d in by_request(rows_table(), pa.array(["a", "b"]))] == GOLDEN_REQUESTS
+def test_the_form_of_version_6_keeps_its_golden_values():
+    assert table_digest(rows_table()) == GOLDEN_TABLE
+    assert of_rows(rows_table(), [0, 2, 3]) == GOLDEN_RANGES
     assert named_digest({"b": "2", "a": "1"}) == GOLDEN_NAMED
 
 
 def test_the_envelope_does_not_count():
-    moved = TABLE.from_rows([row | {"row": 0, "request_id": "z"} for row in ROWS])
-    assert table_digest(moved, TABLE) == table_digest(rows_table(), TABLE)
+    moved = TABLE.from_rows(
+        [
+            row | {"row": 0, "request_id": "z"} | ({"cuts": [{"start": 1, "end": 3}]} if row["cuts"] else {})
+            for row in ROWS
+        ]
+    )
+    assert of_rows(moved, without=ENVELOPE) == of_rows(rows_table(), without=ENVELOPE)
+    assert of_rows(moved) != of_rows(rows_table())
 
 
 def test_erased_text_leaves_the_digest_checkable():
     stored = stored_form(rows_table(), TABLE)
     assert stored["words"].to_pylist() == [hashlib.sha256(b"hey").hexdigest(), None, hashlib.sha256(b"").hexdigest()]
-    assert table_digest(stored, TABLE) == table_digest(rows_table(), TABLE)
-    assert stored_form(stored, TABLE).equals(stored)
+    assert stored.schema.equals(TABLE.stored_schema)
 
 
-def test_the_digest_over_several_tables_binds_the_rows_of_each():
-    ids, rows = pa.array(["a", "b"]), rows_table()
-    other = LISTS.from_rows(LISTED)
-    both = digests_by_request([(rows, TABLE), (other, LISTS)], ids)
-    alone = digests_by_request([(rows.slice(0, 2), TABLE), (other.slice(0, 2), LISTS)], ids)
-    assert both[0] == alone[0] and both[1] != alone[1]
-    moved = [(rows.slice(2), TABLE), (pa.concat_tables([rows.slice(0, 2)]), TABLE)]
-    assert digests_by_request(moved, ids) != digests_by_request(moved[::-1], ids)
-    assert digests_by_request(moved, ids, "p") != digests_by_request(moved, ids)
+def test_the_digest_of_some_rows_is_the_same_alone_and_beside_others():
+    for rows in (rows_table(), LISTS.from_rows(LISTED)):
+        both = of_rows(rows, [0, 2, rows.num_rows])
+        assert both == [*of_rows(rows.slice(0, 2), [0, 2]), *of_rows(rows.slice(2), [0, rows.num_rows - 2])]
+        assert len({*of_rows(rows, [0, 1, 1, rows.num_rows])}) == 3
+
+
+def test_a_digest_covers_names_types_and_its_prefix():
+    table = rows_table()
+    renamed = table.rename_columns(["x" if name == "label" else name for name in table.column_names])
+    cast = table.set_column(2, "rank", table["rank"].cast(pa.int64()))
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    prefixed = digests(columns, np.array([0, 3]), "p")[0].hex()
+    assert len({table_digest(table), table_digest(renamed), table_digest(cast), prefixed}) == 4
 
 
 cells = st.fixed_dictionaries(
@@ -118,25 +128,27 @@ def test_layout_never_counts(rows: list[dict[str, object]], cut: int, pad: int):
     plain = TABLE.from_rows(rows)
     chunked = pa.concat_tables([plain.slice(0, cut), plain.slice(cut)])
     padded = TABLE.from_rows([ROWS[0]] * pad + rows + [ROWS[1]]).slice(pad, len(rows))
-    ids = pa.array(["a", "b", "c"])
-    for other in (chunked, padded):
-        assert table_digest(other, TABLE) == table_digest(plain, TABLE)
-        assert by_request(other, ids) == by_request(plain, ids)
+    coded = plain.set_column(1, "label", plain["label"].dictionary_encode())
+    for other in (chunked, padded, coded):
+        assert table_digest(other) == table_digest(plain)
+        assert of_rows(other) == of_rows(plain)
 
 
 @given(left=st.lists(cells, max_size=4), right=st.lists(cells, max_size=4))
 def test_equal_digests_mean_equal_rows(left: list[dict[str, object]], right: list[dict[str, object]]):
     def said(rows: list[dict[str, object]]) -> str:
-        kept = [{k: v for k, v in sorted(row.items()) if TABLE.columns[k].digest} for row in rows]
-        return repr([row | {"score": np.float64(row["score"]).tobytes()} for row in kept])
+        return repr([dict(sorted((row | {"score": np.float64(row["score"]).tobytes()}).items())) for row in rows])
 
-    same = table_digest(TABLE.from_rows(left), TABLE) == table_digest(TABLE.from_rows(right), TABLE)
-    assert same == (said(left) == said(right))
+    one, other = TABLE.from_rows(left), TABLE.from_rows(right)
+    assert (table_digest(one) == table_digest(other)) == (said(left) == said(right))
+    columns, others = ([column.combine_chunks() for column in table.columns] for table in (one, other))
+    ends = ([0, len(left)], [0, len(right)])
+    assert (forms(columns, np.array(ends[0])) == forms(others, np.array(ends[1]))) == (said(left) == said(right))
 
 
-GOLDEN_TABLE = "47fdfa971d057c12561d6b210e0636aee3f4d164fd4bd8404375d87371f937e9"
-GOLDEN_REQUESTS = [
-    "75655a3c8c090a722d7478285090045f4d53384124532d4187c0674c3c645a23",
-    "5ddbfaf2381bd7bdeb0df7234415124b35857488d6d9b10f243838e69f4919ce",
+GOLDEN_TABLE = "d8cee938c404daf7fc5363f8ad1422961d660695f80aec82a672bc1a6f139c09"
+GOLDEN_RANGES = [
+    "141bda71bc3bb2dc386396fdb331bfdaa097f80aad485e257fe3953053f11859",
+    "a955f180757971930cfeeee032d75ad1a7f6721419011b6c4627d47a98c06677",
 ]
-GOLDEN_NAMED = "1b7caae2e79ba1dbedfa1a75985f9c735aae2728289f2713229c8afebafb2862"
+GOLDEN_NAMED = "fb154ce7e9b14bb75c542688de1a336aaa445be4171cd4b9bd4b5d2d556fb41b"

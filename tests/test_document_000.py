@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
+from changed_record import with_values
 from resolving import resolve_requests
 from scoped_retrieval.nodes.audit.records import VIEWED, snapshot_digests
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
@@ -256,12 +257,11 @@ def test_who_the_intent_comes_from_changes_nothing(story: Story):
     blocks, digests, records = set(), set(), set()
     for source in ("model", "policy", "runtime"):
         tables = story.ask("Why has the session no role?", intent_source=source, **asked).tables
-        requests = tables["request_record"]
+        record = tables["record"]
         assert tables["requests"]["intent_source"].to_pylist() == [source]
-        at = requests.column_names.index("requests.intent_source")
-        unnamed = tables | {"request_record": requests.set_column(at, requests.schema.field(at), pa.array(["-"]))}
+        unnamed = with_values(record, "requests", "intent_source", lambda _: "-")
         blocks.add(tables["blocks"]["text"][0].as_py())
-        digests.update(snapshot_digests(unnamed, PROVENANCE.empty(), requests["request_id"]))
+        digests.update(snapshot_digests(unnamed, tables["snapshots"], PROVENANCE.empty()))
         records.add(tables["snapshots"]["snapshot_digest"][0].as_py())
     assert len(blocks) == len(digests) == 1
     assert len(records) == 3

@@ -59,7 +59,7 @@ def test_what_was_acknowledged_is_on_disk_in_new_folders(cut: Check) -> None:
     cut(nothing)
 
 
-@pytest.mark.parametrize("name", ["new", "corpus", "packs", "runs", "tables", "candidate_record", "run-"])
+@pytest.mark.parametrize("name", ["new", "corpus", "packs", "runs", "tables", "record", "run-"])
 def test_leaving_out_the_sync_of_one_folder_would_be_found(cut: Check, name: str) -> None:
     with pytest.raises((AssertionError, ScopedRetrievalError, OSError)):
         cut(lambda path: path.is_dir() and path.name.startswith(name))

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
-from scoped_retrieval.nodes.audit.records import COVERED, snapshot_digests
+from scoped_retrieval.nodes.audit.records import snapshot_digests
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.nodes.tables import PROVENANCE
 from scoped_retrieval.pipeline.reading.answers import answer_report
 from scoped_retrieval.pipeline.reading.auditing.export import _table, check_file, exported
 from scoped_retrieval.pipeline.runs import Runs, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
+from scoped_retrieval.pipeline.runs.parts import STORED
 from scoped_retrieval.pipeline.storage.signing import UNSIGNED, Signer
 from signing_keys import keys
 from written_runs import head
@@ -51,7 +52,7 @@ def test_the_file_has_every_decision_and_text(world):
     content = exported(settings_of(world.folder), world.ana)["content"]
     snapshot = replay(Runs(world.folder / "runs"), world.ana)
     assert {ASKED["question"], snapshot.block} <= {*content["texts"].values()}
-    assert len(content["tables"]["candidate_record"]) == snapshot.decisions.num_rows
+    assert len(content["tables"]["record"][0]["decisions"]) == snapshot.decisions.num_rows
 
 
 def test_the_file_says_nothing_of_other_answers(world):
@@ -62,12 +63,13 @@ def test_the_file_says_nothing_of_other_answers(world):
 
 CHANGES = {
     "text": lambda c: c["texts"].update({next(iter(c["texts"])): "another"}),
-    "value": lambda c: c["tables"]["candidate_record"][0].update({"decisions.final": 9.0}),
-    "kind of value": lambda c: c["tables"]["candidate_record"][0].update({"decisions.final": "9"}),
-    "columns": lambda c: c["tables"]["candidate_record"][0].update(more=1),
-    "table": lambda c: c["tables"].update(answer_record=c["tables"]["candidate_record"]),
-    "row of another request": lambda c: c["tables"]["answer_record"].append(
-        c["tables"]["answer_record"][0] | {"request_id": "other"}
+    "value": lambda c: c["tables"]["record"][0]["decisions"][0].update(final=9.0),
+    "kind of value": lambda c: c["tables"]["record"][0]["decisions"][0].update(final="9"),
+    "columns": lambda c: c["tables"]["record"][0].update(more=1),
+    "fields": lambda c: c["tables"]["record"][0]["decisions"][0].update(more=1),
+    "table": lambda c: c["tables"].update(record=c["tables"]["snapshots"]),
+    "row of another request": lambda c: c["tables"]["record"].append(
+        c["tables"]["record"][0] | {"request_id": "other"}
     ),
     "another table": lambda c: c["tables"].update(more=[]),
     "no table": lambda c: c["tables"].pop("snapshots"),
@@ -99,15 +101,14 @@ def test_every_change_is_named(world, tmp_path, kind, change):
 def forged(content: dict[str, Any], text: str) -> None:
     """Another block, and every digest in the tables recomputed for it."""
     sha256, tables = hashlib.sha256(text.encode()).hexdigest(), content["tables"]
-    content["texts"].pop(tables["answer_record"][0]["blocks.text"])
+    block = tables["record"][0]["blocks"]
+    content["texts"].pop(block["text"])
     content["texts"][sha256] = text
-    tables["answer_record"][0]["blocks.text"] = tables["snapshots"][0]["visible_sha256"] = sha256
-    stored = {}
-    for table in COVERED:
-        stored[table.name] = _table(tables[table.name], table)
+    block["text"] = tables["snapshots"][0]["visible_sha256"] = sha256
+    record, snapshots = (_table(name, tables[name]) for name in STORED)
     parts = content["provenance"]
     provenance = PROVENANCE.build({"part": list(parts), "value": list(parts.values())})
-    (digest,) = snapshot_digests(stored, provenance, stored["snapshots"]["request_id"].combine_chunks())
+    (digest,) = snapshot_digests(record, snapshots, provenance)
     tables["snapshots"][0]["snapshot_digest"] = digest
 
 
@@ -142,7 +143,7 @@ def test_a_signature_is_checked_with_the_trusted_key_alone(world, tmp_path):
     assert check_file(path, Signer(trusted_key=public)).signed
     assert check_file(path, Signer(trusted_key=other)).problems == (f"Expected a signature of {other}, got another",)
     assert check_file(path, UNSIGNED).ok
-    file["content"]["tables"]["snapshots"][0]["created_at"] = "2026-01-01T00:00:00Z"  # in no digest
+    file["content"]["tables"]["snapshots"][0]["created_at"] = "2026-01-01 00:00:00.000000Z"  # in no digest
     assert not check_file(written(tmp_path, file), Signer(trusted_key=public)).signed
     unsigned = written(tmp_path, file | {"signature": ""})
     assert check_file(unsigned, Signer(trusted_key=public)).problems == (f"Expected a signature of {public}, got none",)

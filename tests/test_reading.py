@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import yaml
+from changed_record import with_values
 from retrieving import LEXICAL
-from scoped_retrieval.nodes.audit.records import COVERED, snapshot_digests
+from scoped_retrieval.nodes.audit.records import VIEWED, snapshot_digests
 from scoped_retrieval.nodes.errors import AccessError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.asking.retriever import Retriever
@@ -21,6 +22,7 @@ from scoped_retrieval.pipeline.reading.across_runs import snapshot_named
 from scoped_retrieval.pipeline.reading.reports import verified
 from scoped_retrieval.pipeline.runs import Run, Runs, replay, verify
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
+from scoped_retrieval.pipeline.runs.parts import STORED
 from small_corpus import Story, row
 from written_runs import file_of, log_again
 
@@ -176,10 +178,13 @@ def forge(run: Run, table: str, column: str, value: str) -> None:
     before = lines[0].body["snapshots"][0]["sha256"]
     path = file_of(run, 1).with_name(f"{before}.arrow.lz4")
     tables = read_tables(path, before)
-    rows, place = tables[table], tables[table].column_names.index(column)
-    tables[table] = rows.set_column(
-        place, rows.schema.field(place), pa.array([value] * rows.num_rows, rows[column].type)
-    )
+    if table in VIEWED:
+        tables["record"] = with_values(tables["record"], table, column, lambda _: value)
+    else:
+        rows, place = tables[table], tables[table].column_names.index(column)
+        tables[table] = rows.set_column(
+            place, rows.schema.field(place), pa.array([value] * len(rows), rows[column].type)
+        )
     data = _bytes_of(tables)
     sha256 = hashlib.sha256(data).hexdigest()
     path.with_name(f"{sha256}.arrow.lz4").write_bytes(data)
@@ -188,7 +193,7 @@ def forge(run: Run, table: str, column: str, value: str) -> None:
     log_again(run.store, first, *((line.body["kind"], dict(line.body)) for line in lines[1:]))
 
 
-@pytest.mark.parametrize(("table", "column"), [("texts", "text"), ("candidate_record", "decisions.reason_text")])
+@pytest.mark.parametrize(("table", "column"), [("texts", "text"), ("decisions", "reason_text")])
 def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, column: str):
     first, second, _ = ids(session)
     forge(session, table, column, "what is the root password")
@@ -202,8 +207,8 @@ def test_a_block_that_is_not_the_one_that_was_hashed_is_not_shown_whatever_its_r
     first, *_ = ids(session)
     forge(session, "snapshots", "visible_sha256", "0" * 64)
     run = session.store.open(first)
-    stored = {t.name: run.table(t.name, snapshot_id=first).combine_chunks() for t in COVERED}
-    (digest,) = snapshot_digests(stored, run.provenance, pa.array([run.request_of(first)]))
+    record, snapshots = (run.table(name, snapshot_id=first) for name in STORED)
+    (digest,) = snapshot_digests(record, snapshots, run.provenance)
     forge(session, "snapshots", "snapshot_digest", digest)
     with pytest.raises(VerificationError, match=r"^Expected the block that was hashed, got another - at retr-snap-"):
         replay(session.store, first)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from audited_runs import audited, settings_of
+from changed_record import with_values
+from scoped_retrieval.nodes.audit.records import view
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.reading.auditing import reproduce, rerun
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
@@ -93,17 +94,17 @@ def test_another_model_is_named(tmp_path, monkeypatch):
 
 
 def test_one_changed_cell_is_named_by_table_row_and_column(world):
-    (part,) = (world.folder / "runs" / world.run / "tables/candidate_record").glob("*.parquet")
-    ranked = pq.read_table(part)
-    at = ranked.column_names.index("ranked.anchor")
-    final = ranked["ranked.anchor"].to_pylist()
-    final[3] += 0.25
-    pq.write_table(ranked.set_column(at, ranked.schema.field(at), pa.array(final)), part)
+    (part,) = (world.folder / "runs" / world.run / "tables/record").glob("*.parquet")
+    record = pq.read_table(part)
+    ranked = view(record, "ranked")
+    final = ranked["anchor"].to_pylist()
+    more = iter([0.25 * (place == 3) for place in range(len(final))])
+    pq.write_table(with_values(record, "ranked", "anchor", lambda value: value + next(more)), part)
     found = reproduced(settings_of(world.folder), world.run)
     assert (found.same, found.changed, found.problems) == (False, {}, ())
     assert found.first and (found.first.table, found.first.column) == ("ranked", "anchor")
     assert found.first.row == {name: ranked[name][3].as_py() for name in ("request_id", "evidence_id")}
-    assert (found.first.stored, found.first.computed) == (final[3], final[3] - 0.25)
+    assert (found.first.stored, found.first.computed) == (final[3] + 0.25, final[3])
 
 
 def test_only_auditors_reproduce(world):

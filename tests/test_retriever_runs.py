@@ -155,7 +155,7 @@ def test_an_answer_whose_decisions_do_not_add_up_has_failed(
     )
     (told,) = found.conditions
     assert told["condition"] == "request_failed"
-    assert told["message"].startswith("Expected one row for each of 1 rows of candidate_record")
+    assert told["message"].startswith("Expected one decision for each of 1 candidates")
     assert found.tables["trimmed"].num_rows == found.tables["ranked"].num_rows == 0
     assert before.block == after.block != ""
     store = Runs(tmp_path / "runs")
@@ -180,7 +180,7 @@ def test_in_a_run_only_the_request_whose_decisions_do_not_add_up_has_failed(
     assert [each["status"] for each in after] == ["failed", "ok", "ok"]
     assert [each["snapshot_digest"] for each in before][1:] == [each["snapshot_digest"] for each in after][1:]
     told = store.open(broken.run_id).texts["text"].to_pylist()
-    assert [text for text in told if text.startswith("Expected one row for each of 1 rows of candidate_record")]
+    assert [text for text in told if text.startswith("Expected one decision for each of 1 candidates")]
     assert verify(store, broken.run_id).ok
     assert [replay(store, each["snapshot_id"]).status for each in after] == ["failed", "ok", "ok"]
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from line_tables import line_tables
-from scoped_retrieval.nodes.audit.records import COVERED
-from scoped_retrieval.nodes.audit_snapshot import candidate_record
+from scoped_retrieval.nodes.audit_snapshot import record
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
@@ -87,21 +86,23 @@ def changed_by(table: pa.Table, **by: int) -> pa.Table:
 
 def test_a_record_that_does_not_add_up_is_found():
     tables = line_tables(2)
-    stored = stored_whole(tables, COVERED)
-    texts, candidates, snapshots = stored.pop("texts"), stored["candidate_record"], stored["snapshots"]
+    stored = stored_whole(tables)
+    texts, rows, snapshots = stored.pop("texts"), stored["record"], stored["snapshots"]
     del stored["timings"]
 
     def found(stored: dict[str, pa.Table]) -> set[str]:
         return {problem.part for problem in problems_in(stored, texts, tables["provenance"], ())}
 
     assert found(stored) == set()
+    first, *others = rows.to_pylist()
     for wrong in (
-        {"candidate_record": pa.concat_tables([candidates, candidates.slice(0, 1)])},
-        {"candidate_record": candidates.slice(1)},
         {"snapshots": changed_by(snapshots, selected_rows=1)},
         {"snapshots": changed_by(snapshots, rejected=1, recalled=1)},
+        {"record": pa.Table.from_pylist([first | {"candidates": first["candidates"][1:]}, *others], rows.schema)},
     ):
         assert "decisions" in found(stored | wrong)
+    for wrong in (pa.concat_tables([rows, rows.slice(0, 1)]), rows.slice(1)):
+        assert "record" in found(stored | {"record": wrong})
 
 
 @pytest.mark.parametrize(
@@ -109,9 +110,9 @@ def test_a_record_that_does_not_add_up_is_found():
 )
 def test_a_candidate_without_one_decision_is_not_recorded(rows: Callable[[pa.Table], pa.Table]):
     tables = line_tables(2)
-    names = [name for name in candidate_record.__annotations__ if name != "return"]
+    names = [name for name in record.__annotations__ if name != "return"]
     with pytest.raises(VerificationError):
-        candidate_record(**{name: tables[name] for name in names} | {"decisions": rows(tables["decisions"])})
+        record(**{name: tables[name] for name in names} | {"decisions": rows(tables["decisions"])})
 
 
 def test_ids_are_in_order_of_time_and_lead_to_their_run():

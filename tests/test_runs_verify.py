@@ -55,7 +55,7 @@ def test_one_flipped_byte_anywhere_is_found_and_named(run: Run):
 
 def test_a_file_that_cannot_be_read_is_named(run: Run):
     store = run.store
-    for path in (file_of(run, 1) if run.files else part_of(run, "candidate_record"),):
+    for path in (file_of(run, 1) if run.files else part_of(run, "record"),):
         name = path.relative_to(run.store.path if run.files else run.folder).as_posix()
         data = path.read_bytes()
         path.unlink()
@@ -84,15 +84,15 @@ def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: P
 def test_a_missing_and_an_extra_part_are_named(tmp_path: Path):
     store = Runs(tmp_path)
     run = batch(store)
-    part = part_of(run, "candidate_record")
+    part = part_of(run, "record")
     shutil.move(part, tmp_path / "aside")
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
         ("missing", part.relative_to(run.folder).as_posix())
     ]
     shutil.move(tmp_path / "aside", part)
-    (run.folder / "tables/candidate_record/part-00001.parquet").write_bytes(part.read_bytes())
+    (run.folder / "tables/record/part-00001.parquet").write_bytes(part.read_bytes())
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
-        ("extra", "tables/candidate_record/part-00001.parquet")
+        ("extra", "tables/record/part-00001.parquet")
     ]
 
 
@@ -197,7 +197,7 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
 def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, kind: str):
     store = Runs(tmp_path)
     run = batch(store)
-    anchor, file = head(store), part_of(run, "candidate_record")
+    anchor, file = head(store), part_of(run, "record")
     parts = {file.relative_to(run.folder).as_posix(): sha256_of(file)}
     body = {"run_id": run.run_id, "shard": "00000", "texts": ["0" * 64], "parts": parts, "reason": "none"}
     store.log.commit(kind, body)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from golden_file import expect_golden
-from scoped_retrieval.nodes.audit.records import RECORDS, VIEWED
+from scoped_retrieval.nodes.audit.records import VIEWED
 from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
 from scoped_retrieval.nodes.schema import Table
 from scoped_retrieval.nodes.tables import TABLES
@@ -21,9 +21,8 @@ The tables that runs and records of inputs store, which `sql` queries. Made from
 start at 1. *Caller* columns may reach the caller; all others are for auditors. *Text* columns are stored apart, by
 SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: ids, wall times, positions.
 
-What a run has of its requests is stored in one wide table per entity, whose columns are named `<table>.<column>`; the tables below are
-views of them:
-
+What a run has of its requests is stored in one table with a row per request, `record`: a column is named for the node that made
+it, and has the row of its table for the request, as a struct, or the rows, as a list. The tables that say so are views of it.
 """
 
 CONTEXT = """
@@ -36,13 +35,12 @@ The tables that are recorded with a projection.
 def data_dictionary() -> str:
     """Every stored table with its key, order and columns, in declared order."""
     line = "".join(_table_section(table) for table in (*VIEWS, *(TABLES[name] for name in PER_RUN)))
-    records = "".join(f"- `{record.name}`: {record.doc}\n" for record in RECORDS)
     context = "".join(_table_section(table) for table in CONTEXT_TABLES.values())
-    return INTRODUCTION + records + line + CONTEXT + context
+    return INTRODUCTION + line + CONTEXT + context
 
 
 def _table_section(table: Table) -> str:
-    home = f" A view of `{VIEWED[table.name][0].name}`." if table.name in VIEWED else ""
+    home = " A view of `record`." if table.name in VIEWED else ""
     lines = [
         f"\n## `{table.name}`\n",
         f"{table.doc}{home}\n",

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..columns.kept import rows_by
-from ..columns.keys import flat, gathered_columns
+from ..columns.keys import flat, gathered_columns, positions
 from ..tables import CONDITIONS
 from ..text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in, tokens_of
 from ..vocabulary import ACTIONS, AUDIT_CONDITIONS, EVIDENCE_NEEDS
@@ -102,22 +102,29 @@ def _listed(owned: Iterable[tuple[str, str]], words: str) -> dict[str, str]:
     return {owner: words + ", ".join(sorted(own)) for owner, own in names.items()}
 
 
+def shown_rows(
+    candidates: pa.Table, pool: pa.Table, score_terms: pa.Table, shown: NDArray[np.bool_]
+) -> dict[str, pa.Array]:
+    """The candidates that are shown: request, frame row and scores."""
+    at = pa.array(shown.nonzero()[0])
+    rows = {"owner": flat(candidates["request_id"]).take(at), "row": flat(candidates["row"]).take(at)}
+    place = positions(at, pool["candidate"])
+    return rows | gathered_columns(score_terms, ("anchor", "semantic", "lexical", "freshness"), place)
+
+
 def selected_rows(
-    candidates: pa.Table,
-    shown: NDArray[np.bool_],
+    shown: Mapping[str, pa.Array],
     sub_queries: pa.Table,
     contracts: pa.Table,
     role_policies: pa.Table,
     evidence: pa.Table,
 ) -> Mapping[str, list[Row]]:
-    """The rows of the record of candidates that are shown, by request: their scores and what is stored of them."""
-    rows = candidates.filter(pa.array(shown))
-    scores = {name: rows[f"score_terms.{name}"] for name in ("anchor", "semantic", "lexical", "freshness")}
-    owner, row = rows["request_id"], flat(rows["candidates.row"])
+    """The rows that are shown, by request: their scores and what is stored of them."""
+    owner, row = shown["owner"], shown["row"]
     own = _says_own_words(owner.to_pylist(), row, sub_queries, contracts, role_policies, evidence)
     stored = gathered_columns(evidence, ("lifecycle", "conflict_set", "evidence_kind"), row)
     found = defaultdict[str, list[Row]](list)
-    for one in pa.table({"owner": owner, "own_words": own, **scores, **stored}).to_pylist():
+    for one in pa.table({**shown, "own_words": own, **stored}).to_pylist():
         found[one["owner"]].append(one)
     return found
 

@@ -1,37 +1,33 @@
-"""What a run stores of its requests: one wide table per entity, and the tables of the line as views of them.
+"""What a run stores of its requests: one table with a row per request, and the tables of the line as views of it.
 
-Reads: tables of the line. Gives: `RECORDS`, `recorded` and `view`, and `snapshot_digests` over them: everything asked,
-decided and shown, as one SHA-256.
+Reads: tables of the line. Gives: `recorded` and `view`, and `snapshot_digests`: everything asked, decided and shown, as one
+SHA-256.
 
-A record has a row for each request, candidate or answer. Its key columns keep their names; every other column is
-`<node>.<column>`, so its name says which node made it. A table that has a row for some of these rows is null in the
-others; one with many rows per request becomes lists. Values that two tables share are stored once.
+A column of the record is named for the node that made it. It has the row of that node's table for the request, as a struct,
+null where there is none; or the rows, as a list. Free text is in it by its SHA-256.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from ..columns.array_bytes import columns_of
-from ..columns.digests import digests_by_request, table_digest
+from ..columns.digests import digests, hashed, innermost, table_digest
 from ..columns.kept import OfTable
-from ..columns.keys import flat, positions
+from ..columns.keys import columns_of, flat, is_list, positions
 from ..columns.ragged import starts_of
 from ..errors import VerificationError
-from ..schema import Column, Table, float64
+from ..schema import Column, Table
 from ..tables import (
     ADMISSIBLE,
     ANCHORS,
     BLOCKS,
     CANDIDATES,
-    CAPTURES,
     CITATIONS,
     CONDITIONS,
     CONTRACT_BOUNDS,
@@ -43,11 +39,9 @@ from ..tables import (
     HITS,
     ITEM_DETAILS,
     PACKS,
-    PROVENANCE,
     RANKED,
     REQUESTS,
     RERANK_WEIGHTS,
-    SAME_AS_ASKED,
     SCORE_TERMS,
     SESSION_EVENTS,
     SNAPSHOTS,
@@ -58,189 +52,168 @@ from ..tables import (
     VERDICTS,
 )
 
-Kind = Literal["full", "some", "many"]
-"""How many rows a table has for a row of its record: one, at most one, or any number."""
+RECORD = "record"
+VIEWED: Mapping[str, Table] = {
+    table.name: table
+    for table in (
+        REQUESTS, CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS, CONTRACT_BOUNDS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS,
+        CANDIDATES, VERDICTS, DECISIONS, SCORE_TERMS, RANKED, PACKS, TRIMS, TRIMMED, ITEM_DETAILS, CITATIONS, FAILURES, BLOCKS,
+        STRUCTURED_FACTS, FACT_CHECKS, CONDITIONS,
+    )
+}  # fmt: skip
+"""The tables of the line that are views of the record, by name, in the order of the line."""
+_ONE = {REQUESTS, CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS, FAILURES, BLOCKS}
+"""Those with at most one row for a request."""
 
 
-@dataclass(frozen=True)
-class Member:
-    """A table of the line in a record: `columns` maps each of its columns that are stored to the one that stores it."""
+class Recorded(NamedTuple):
+    """The record of some requests; and the free texts of its hashes, by hash: `sha256` and `text`."""
 
-    table: Table
-    kind: Kind
-    columns: Mapping[str, str]
-    marker: str
-    """A stored column that is null, or an empty list, where the table has no row."""
-
-    def own(self, stored: Collection[str]) -> dict[str, str]:
-        """Its columns, those of plugins included, among some stored ones."""
-        found = {own: name for own, name in self.columns.items() if name in stored}
-        if self.table.extra is not None:
-            mine, known = f"{self.table.name}.", {*self.columns.values()}
-            found |= {name.removeprefix(mine): name for name in stored if name.startswith(mine) and name not in known}
-        return found
+    rows: pa.Table
+    texts: pa.Table
 
 
-@dataclass(frozen=True, eq=False)
-class Record(Table):
-    """The declaration of a record. The first of its members has its rows, in their order."""
+class _Fields(NamedTuple):
+    """The columns of a table that a record has: their places, and of these the free texts; and their fields."""
 
-    members: tuple[Member, ...] = ()
-
-
-def _record(
-    name: str,
-    first: Table,
-    *,
-    doc: str,
-    key: Collection[str],
-    beside: Iterable[tuple[Kind, Iterable[Table]]],
-    shared: Collection[str] = (),
-) -> Record:
-    """A record of a table and those `beside` it, in the order of the line. The columns in `shared` have the values of the
-    first member that has them, but in tables of many rows.
-    """
-    kinds: list[tuple[Table, Kind]] = [(first, "full"), *((table, kind) for kind, tables in beside for table in tables)]
-    stored: dict[str, Column] = {}
-    members, known = list[Member](), dict[str, str]()
-    for table, kind in kinds:
-        given_before = {} if kind == "many" else known
-        kept = {c: declared for c, declared in table.columns.items() if declared.stored}
-        columns = {c: c if c in key else given_before.get(c, f"{table.name}.{c}") for c in kept}
-        new = {columns[c]: declared for c, declared in kept.items() if columns[c] not in stored}
-        marker = next(columns[c] for c, declared in kept.items() if columns[c] in new and not declared.nullable)
-        stored |= {c: _stored_column(declared, kind) for c, declared in new.items()}
-        known |= {c: columns[c] for c in columns if c in shared}
-        members.append(Member(table, kind, columns, marker))
-    extended = any(table.extra is not None for table, _ in kinds)
-    extra = float64("a column of a plugin", nullable=True) if extended else None
-    return Record(name, doc, first.key, first.order, stored, extra, tuple(members))
+    places: list[int]
+    texts: list[int]
+    fields: list[pa.Field]
 
 
-def _stored_column(column: Column, kind: Kind) -> Column:
-    if kind == "many":
-        return replace(column, type=pa.list_(column.type), nullable=False)
-    return replace(column, nullable=column.nullable or kind == "some")
-
-
-REQUEST_RECORD = _record(
-    "request_record",
-    REQUESTS,
-    doc="What was asked under which contract, the plan, what could be read, and what the lanes recalled, by request.",
-    key=("request_id",),
-    beside=(
-        ("some", (CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS)),
-        ("many", (CONTRACT_BOUNDS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS)),
-    ),
-    shared=(*SAME_AS_ASKED, "asked_at"),
-)
-CANDIDATE_RECORD = _record(
-    "candidate_record",
-    CANDIDATES,
-    doc="Every candidate: how it was recalled, judged, scored, ranked, packed and cut, and its one outcome.",
-    key=("request_id", "evidence_id", "pool_rank"),
-    beside=(("full", (VERDICTS, DECISIONS)), ("some", (SCORE_TERMS, RANKED, PACKS, TRIMS))),
-    shared=("would_reject_by", "evidence_kind", "rank", "final", "position"),
-)
-ANSWER_RECORD = _record(
-    "answer_record",
-    replace(CAPTURES, columns={"request_id": CAPTURES.columns["request_id"]}),
-    doc="Every answer: its items with their citations, its block, its conditions and the facts it was checked against, or why "
-    "the request failed.",
-    key=("request_id",),
-    beside=(
-        ("many", (TRIMMED, ITEM_DETAILS, CITATIONS)),
-        ("some", (FAILURES, BLOCKS)),
-        ("many", (STRUCTURED_FACTS, FACT_CHECKS, CONDITIONS)),
-    ),
-)
-
-RECORDS = (REQUEST_RECORD, CANDIDATE_RECORD, ANSWER_RECORD)
-VIEWED = {m.table.name: (record, m) for record in RECORDS for m in record.members if m.table.name != CAPTURES.name}
-"""The tables of the line that are views, each with its record."""
-COVERED = (*RECORDS, SNAPSHOTS)
-"""What a run stores of its requests. A snapshot digest covers the rows of its request in them."""
-
-RequestRecord = REQUEST_RECORD.annotation
-CandidateRecord = CANDIDATE_RECORD.annotation
-AnswerRecord = ANSWER_RECORD.annotation
-
-Rows = NDArray[np.int64]
-_INT32 = pa.int32()
-
-
-def recorded(record: Record, *tables: pa.Table, rows: Mapping[str, Rows] | None = None) -> pa.Table:
-    """A record of the tables of its members, in their order; `rows` has the row of the record for each row of a table. By
-    default that is the same row of a table that is `full`, else that of its request.
-
-    Raises:
-        VerificationError: a table has rows of no row of the record, too many, or too few.
-    """
-    ids, given, found = tables[0]["request_id"], rows or {}, dict[str, pa.Array]()
-    count = len(ids)
-    for member, table in zip(record.members, tables, strict=True):
-        name, many = member.table.name, member.kind == "many"
-        at = given[name] if name in given else None if member.kind == "full" else positions(table["request_id"], ids)
-        wrong = member.kind == "full" and table.num_rows != count
-        if at is not None and len(at) > 1:
-            step = (at[1:] - at[:-1]).min()
-            if step < 0:
-                order = at.argsort(kind="stable")
-                table, at = table.take(pa.array(order)), at[order]
-                step = (at[1:] - at[:-1]).min()
-            wrong |= step < 1 and not many
-        if wrong or (at is not None and len(at) > 0 and at[0] < 0):
-            expected = {"full": "one row for each", "some": "at most one row for each", "many": "rows"}[member.kind]
-            raise VerificationError(f"Expected {expected} of {count} rows of {record.name}, got others", at=name)
-        declared = member.table.columns
-        stored = {**member.columns} | {own: f"{name}.{own}" for own in table.column_names if own not in declared}
-        new = {own: column for own, column in stored.items() if column not in found}
-        table = table.select([*new])
-        if at is not None and not many and len(at) < count:
-            index = np.full(count, -1)
-            index[at] = np.arange(len(at))
-            table = table.take(pa.array(index, mask=index < 0))
-        columns = columns_of(table)
-        if many and at is not None:
-            ends = pa.array(starts_of(np.bincount(at, minlength=count)), _INT32)
-            columns = [pa.ListArray.from_arrays(ends, column) for column in columns]
-        found |= zip(new.values(), columns, strict=True)
-    schema = record.widened(record.schema, found)
-    return pa.Table.from_arrays([found[name] for name in schema.names], schema=schema)
-
-
-def view(record: pa.Table, name: str) -> pa.Table:
-    """A table of the line, of a record or of some of its columns, which include the marker; rows are in the order of the
-    table.
-    """
-    home, member = VIEWED[name]
-    own = member.own(record.column_names)
-    columns = dict(zip(own, columns_of(record.select([*own.values()])), strict=True))
-    marker = flat(record[member.marker])
-    if member.kind == "many":
-        owner = pc.list_parent_indices(marker)
-        columns = {c: a.take(owner) if c == "request_id" else pc.list_flatten(a) for c, a in columns.items()}
-    declared = member.table.columns
-    fields = [
-        pa.field(c, a.type, declared[c].nullable) if c in declared else member.table.extra_field(c)
-        for c, a in columns.items()
-    ]
-    found = pa.Table.from_arrays([*columns.values()], schema=pa.schema(fields))
-    if member.kind == "some" and marker.null_count:
-        found = found.filter(marker.is_valid()).combine_chunks()
-    if member.kind != "many" and member.table.order != home.order and {*member.table.order} <= {*columns}:
-        found = found.sort_by([(column, "ascending") for column in member.table.order])
+@lru_cache(maxsize=256)
+def _fields(table: Table, further: tuple[str, ...] = ()) -> _Fields:
+    """The stored columns of a table, and those of plugins that it has."""
+    found = _Fields([], [], [])
+    for place, name in enumerate((*table.columns, *further)):
+        column = _declared(table, name)
+        if name != "request_id" and column.stored:
+            type_ = table.stored_schema.field(name).type if column.free_text else column.type
+            found.places.append(place)
+            found.fields.append(pa.field(name, type_, column.nullable or table in _ONE))
+            if column.free_text:
+                found.texts.append(place)
     return found
 
 
-def snapshot_digests(tables: Mapping[str, pa.Table], provenance: pa.Table, request_ids: pa.Array) -> list[str]:
-    """The snapshot digest of each request, 64 hex digits, in the order of `request_ids`.
+def _declared(table: Table, name: str) -> Column:
+    column = table.columns.get(name, table.extra)
+    assert column is not None
+    return column
 
-    `tables` maps the names of `COVERED` to tables or to their stored forms. The envelope (ids of the capture,
-    `asked_at`, frame rows) is in no digest.
+
+def schema_with(further: Mapping[str, Iterable[str]]) -> pa.Schema:
+    """The schema of a record whose tables have `further` columns of plugins."""
+    fields = [pa.field("request_id", pa.string(), False)]
+    for name, table in VIEWED.items():
+        struct = pa.struct(_fields(table, tuple(further.get(name, ()))).fields)
+        fields.append(pa.field(name, struct if table in _ONE else pa.list_(struct), table in _ONE))
+    return pa.schema(fields)
+
+
+SCHEMA = schema_with({})
+"""The schema of a record without plugins."""
+
+
+TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])
+
+
+def recorded(request_ids: pa.Array, tables: Mapping[str, pa.Table]) -> Recorded:
+    """The record of some requests, in their order, of the tables of `VIEWED`.
+
+    Raises:
+        VerificationError: a table has rows of another request, or more than one of a request; or a candidate has not one decision.
     """
-    covered = [(tables[table.name], table) for table in COVERED]
-    return [digest.hex() for digest in digests_by_request(covered, request_ids, _provenance_digest(provenance))]
+    expect_decided(tables["candidates"], tables["decisions"])
+    given, count = [tables[name] for name in VIEWED], len(request_ids)
+    owners = pa.chunked_array([chunk for table in given for chunk in table["request_id"].chunks], pa.string())
+    owner = positions(owners, request_ids)
+    starts = starts_of(np.array([table.num_rows for table in given]))
+    # A number for each pair of a table and a request, by table: rows are in order of it, but where a table is not.
+    cell = owner + (np.arange(len(given)) * count).repeat(np.diff(starts))
+    counts = np.bincount(cell[owner >= 0], minlength=len(given) * count).reshape(len(given), count)
+    if (owner < 0).any() or counts[[declared in _ONE for declared in VIEWED.values()]].max(initial=0) > 1:
+        raise VerificationError("Expected rows of each request, and one where there is one, got others", at=RECORD)
+    order = cell.argsort(kind="stable") if (cell[1:] < cell[:-1]).any() else None
+    own = [
+        _fields(declared, tuple(table.column_names[len(declared.columns) :]) if declared.extra else ())
+        for declared, table in zip(VIEWED.values(), given, strict=True)
+    ]
+    values = [columns_of(table) for table in given]
+    free = [(n, place) for n, fields in enumerate(own) for place in fields.texts]
+    hashes, texts = hashed([values[n][place] for n, place in free])
+    for (n, place), column in zip(free, hashes, strict=True):
+        values[n][place] = column
+    found, fields = [request_ids], [SCHEMA.field(0)]
+    for n, (declared, fields_of) in enumerate(zip(VIEWED.values(), own, strict=True)):
+        structs = pa.StructArray.from_arrays([values[n][at] for at in fields_of.places], fields=fields_of.fields)
+        if order is not None:
+            structs = structs.take(pa.array(order[starts[n] : starts[n + 1]] - starts[n]))
+        if many := declared not in _ONE:
+            structs = pa.ListArray.from_arrays(pa.array(starts_of(counts[n]), pa.int32()), structs)
+        elif len(structs) < count:
+            structs = structs.take(pa.array(counts[n].cumsum() - 1, mask=counts[n] == 0))
+        found.append(structs)
+        fields.append(pa.field(declared.name, structs.type, not many))
+    by_hash = pa.table([[*texts.values()], [*texts]], schema=TEXTS).sort_by("sha256")
+    return Recorded(pa.Table.from_arrays(found, schema=pa.schema(fields)), by_hash)
 
 
-_provenance_digest = OfTable(lambda provenance: table_digest(provenance, PROVENANCE))
+def expect_decided(candidates: pa.Table, decisions: pa.Table) -> None:
+    """Refuse decisions that are not one for each candidate, in their order.
+
+    Raises:
+        VerificationError: they are not.
+    """
+    if not decisions["evidence_id"].equals(candidates["evidence_id"]):
+        raise VerificationError(
+            f"Expected one decision for each of {candidates.num_rows} candidates, got others", at="decisions"
+        )
+
+
+def view(record: pa.Table, name: str) -> pa.Table:
+    """A table of the line, of a record or of some of its columns; free text is in it by its SHA-256."""
+    table, ids, column = VIEWED[name], flat(record["request_id"]), flat(record[name])
+    if is_list(column.type):
+        ids, column = ids.take(pc.list_parent_indices(column)), column.flatten()
+    elif column.null_count:
+        ids, column = ids.filter(column.is_valid()), column.drop_null()
+    fields = [field.with_nullable(_declared(table, field.name).nullable) for field in column.type]
+    schema = pa.schema([SCHEMA.field("request_id"), *fields])
+    return pa.Table.from_arrays([ids, *column.flatten()], schema=schema)
+
+
+def paths_of(name: str, columns: Collection[str] | None = None) -> list[str]:
+    """The Parquet paths of a table of the line in a record, or of some of its columns."""
+    if columns is None:
+        return ["request_id", name]
+    table = VIEWED[name]
+    first, *_ = fields = [field.name for field in _fields(table).fields]
+    chosen = [column for column in fields if column in columns] or [first]
+    return ["request_id", *(f"{name}.{'list.element.' if table not in _ONE else ''}{column}" for column in chosen)]
+
+
+def hashes_in(record: pa.Table) -> Iterator[pa.Array]:
+    """The hashes of the free texts of a record."""
+    for name, declared in VIEWED.items():
+        table = view(record, name)
+        for column in declared.names(free_text=True):
+            yield innermost(flat(table[column]))
+
+
+def snapshot_digests(record: pa.Table, snapshots: pa.Table, provenance: pa.Table) -> list[str]:
+    """The snapshot digest of each row of a record, 64 hex digits; `snapshots` has the rows of the same requests in stored form.
+
+    The envelope (ids of the capture, `asked_at`, frame rows) is in no digest.
+    """
+    columns = dict(zip(record.column_names, columns_of(record), strict=True))
+    columns |= zip(snapshots.column_names, columns_of(snapshots), strict=True)
+    found = digests(columns, np.arange(record.num_rows + 1), _provenance_digest(provenance), _ENVELOPE)
+    return [digest.hex() for digest in found]
+
+
+_ENVELOPE = frozenset(name for name, column in SNAPSHOTS.columns.items() if not column.digest) | {
+    f"{table.name}.{name}" for table in VIEWED.values() for name, column in table.columns.items() if not column.digest
+}
+"""The columns that no digest covers."""
+_provenance_digest = OfTable(table_digest)

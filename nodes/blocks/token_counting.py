@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.array_bytes import offsets_and_bytes
+from ..columns.keys import offsets_and_bytes
 from ..errors import ModelError
 from .byte_runs import text_tokens
 

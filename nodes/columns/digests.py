@@ -1,21 +1,19 @@
-"""Identity of tables: SHA-256 over a canonical logical form, never over file bytes.
+"""The canonical form of rows, and SHA-256 over it: the identity of tables, records and rows of evidence.
 
-Reads: any declared table. Gives: one digest per table, or one per request over several.
-
-The form of some tables is their headings (names, types, nullability), their numbers of rows, then their columns, those of
-one type together, by its name: validity, then numbers by bit pattern, or lengths and bytes, or numbers of items and the
-form of the items. The digest of a request is that of tables of its rows. Equal tables have equal forms however they are
-chunked or sliced, and whatever bytes are under nulls; null differs from empty, 1 from "1". Free text enters as its
-SHA-256, so that a record can be verified after a text was erased.
+The form of some rows is their number, then the values of all their columns, those of one type together, by its name. A
+column of lists gives their lengths and the items; one of structs, which are present, and their fields. Values are validity,
+then numbers by bit pattern, or lengths and bytes. Equal rows have equal forms however they are chunked, sliced or encoded,
+whatever bytes are under nulls, and in whatever batch; null differs from empty, 1 from "1". A digest also covers names and
+types. Free text enters by its SHA-256, so that a record can be verified after a text was erased.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,104 +22,51 @@ from numpy.typing import NDArray
 
 from ..errors import SchemaError
 from ..schema import Table
-from .array_bytes import (
-    OFFSETS,
-    WIDTHS,
-    Int,
-    columns_of,
-    fixed,
-    is_list,
-    items,
-    layout_of,
-    number_form,
-    plain,
-    raw_offsets,
-    type_name,
-    valid,
-)
-from .kept import OfTable
-from .keys import listed, positions
+from .keys import filled, flat, is_list, is_text, listed, offsets_and_bytes, present
 from .ragged import expand_ranges, starts_of
 
-FORM = "scoped-retrieval/logical-form/5"
+FORM = "scoped-retrieval/logical-form/6"
 """Version of the canonical form; every digest starts with it."""
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
+MANY = 1 << 20
+"""Values of one type from which their bytes may need offsets of 64 bits."""
+
+Int: TypeAlias = NDArray[np.int64]
+_Leaves: TypeAlias = dict[str, list[tuple[pa.Array | Int, Int]]]
+"""The columns of each type, each with the bounds of each range of rows in its values."""
+_SHAPE = "shape"
+"""The shape of columns: of lists the number of items, of structs 0; -1 where there is none."""
+_LARGE = {pa.string().id: pa.large_string(), pa.binary().id: pa.large_binary()}
+
+
+# --- texts
+
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null. Each distinct text is hashed once."""
-    return _hashed([[plain(texts)]])[0][0][0]
+    """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null."""
+    return hashed([flat(texts)])[0][0]
+
+
+def hashed(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Mapping[str, str]]:
+    """Columns of texts, or of lists of them, by their SHA-256; and the SHA-256 of each text."""
+    values = [innermost(column) for column in columns]
+    given = [*chain.from_iterable(array.to_pylist() for array in values)]
+    texts = sorted({*given} - {None})
+    known = dict(zip(texts, [one.hexdigest() for one in map(hashlib.sha256, map(str.encode, texts))], strict=True))
+    hashes, ends = pa.array([*map(known.get, given)], pa.string()), [0, *accumulate(map(len, values))]
+    own = [hashes.slice(start, end - start) for start, end in pairwise(ends)]
+    whole = zip(columns, values, own, strict=True)
+    return [new if inner is column else relisted(column, new) for column, inner, new in whole], known
 
 
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
-    """The table as a run stores it: free-text columns contain SHA-256 hex digits, type string, in place of texts.
-
-    A table that is already in stored form is returned unchanged. The stored form is cached while the table is in use:
-    the line digests it, and the run stores it.
-
-    Raises:
-        SchemaError: it is neither the declared table nor its stored form.
-    """
-    return _stored(table, declared).table
-
-
-def texts_in(table: pa.Table, declared: Table) -> dict[str, bytes]:
-    """The free texts of a declared table, UTF-8, by SHA-256."""
-    return _stored(table, declared).texts
-
-
-class _Stored(NamedTuple):
-    """A table in stored form, its columns, and its texts."""
-
-    table: pa.Table
-    columns: list[pa.Array]
-    texts: dict[str, bytes]
-
-
-def _stored(table: pa.Table, declared: Table) -> _Stored:
-    storing = _storing(declared)
-    if storing is None or table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
-        return _Stored(table, columns_of(table), {})
-    return storing(table)
-
-
-@lru_cache(maxsize=256)
-def _storing(declared: Table) -> OfTable[_Stored] | None:
-    """The stored form of a table; None if it has no texts."""
-    typed = defaultdict[str, list[int]](list)
+    """The table as a run stores it: free-text columns contain SHA-256 hex digits, type string, in place of texts."""
     for place, column in enumerate(declared.columns.values()):
         if column.free_text:
-            typed[type_name(column.type)].append(place)
-
-    def stored(table: pa.Table) -> _Stored:
-        columns = columns_of(declared.check(table))
-        found, texts = _hashed([[columns[place] for place in places] for places in typed.values()])
-        for places, hashes in zip(typed.values(), found, strict=True):
-            for place, column in zip(places, hashes, strict=True):
-                columns[place] = column
-        stored_schema = declared.widened(declared.stored_schema, table.column_names)
-        return _Stored(pa.Table.from_arrays(columns, schema=stored_schema), columns, texts)
-
-    return OfTable(stored) if typed else None
-
-
-def _hashed(columns: Sequence[Sequence[pa.Array]]) -> tuple[list[list[pa.Array]], dict[str, bytes]]:
-    """Texts, or lists of them, by their SHA-256, and the texts by hash; null stays null. Columns of one type go together."""
-    every = [pa.concat_arrays(arrays) for arrays in columns]
-    given = [innermost(array).to_pylist() for array in every]
-    texts = [*{*chain.from_iterable(given)} - {None}]
-    data = [*map(str.encode, texts)]
-    hashes = [hash_.hexdigest() for hash_ in map(hashlib.sha256, data)]
-    known = {None: None, **dict(zip(texts, hashes, strict=True))}
-    found = []
-    for array, values, arrays in zip(every, given, columns, strict=True):
-        stored, ends = (
-            relisted(array, pa.array([known[text] for text in values], pa.string())),
-            accumulate(map(len, arrays)),
-        )
-        found.append([stored.slice(end - len(one), len(one)) for one, end in zip(arrays, ends, strict=True)])
-    return found, dict(zip(hashes, data, strict=True))
+            table = table.set_column(place, declared.stored_schema.field(place), text_sha256(table[place]))
+    return table
 
 
 def innermost(array: pa.Array) -> pa.Array:
@@ -138,150 +83,151 @@ def relisted(lists: pa.Array, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(starts_of(counts), pa.int32()), relisted(inner, values), mask=mask)
 
 
-def table_digest(table: pa.Table, declared: Table | None = None) -> str:
-    """SHA-256 of a table's logical form, 64 hex digits.
+# --- digests
 
-    With `declared`, envelope columns are left out and free text enters by its hash; without, every column counts.
+
+def table_digest(table: pa.Table) -> str:
+    """SHA-256 of the rows of a table, 64 hex digits.
 
     Raises:
-        SchemaError: a column is missing, has nulls although it is required, or has a type without a canonical form.
+        SchemaError: a column has a type without a canonical form.
     """
-    return _digests([_form(table, declared)], np.array([[0, table.num_rows]]))[0].hex()
+    columns = dict(zip(table.column_names, map(flat, table.columns), strict=True))
+    return digests(columns, np.array([0, table.num_rows]))[0].hex()
 
 
-def digests_by_request(
-    tables: Sequence[tuple[pa.Table, Table]], request_ids: pa.Array, prefix: str = ""
-) -> list[bytes]:
-    """The digest of each request's rows in some tables, 32 bytes each, in the order of `request_ids`; rows keep their
-    table order.
-
-    A request without rows has the digest of empty tables. Rows of other requests are ignored.
-    """
-    starts = starts_of(np.array([table.num_rows for table, _ in tables], np.int64))
-    # A row's request as a number of its own in each table; rows of other requests come before those of the table.
-    width = len(request_ids) + 1
-    owner = positions(pa.concat_arrays([plain(table["request_id"]) for table, _ in tables]), request_ids)
-    owner += np.arange(len(tables)).repeat(starts[1:] - starts[:-1]) * width
-    order = owner.argsort(kind="stable") if (owner[1:] < owner[:-1]).any() else None
-    bounds = (owner if order is None else owner[order]).searchsorted(np.arange(len(tables) * width))
-    bounds = bounds.reshape(len(tables), width)
-    forms = []
-    for (table, declared), start, end, own in zip(tables, starts.tolist(), starts[1:].tolist(), bounds, strict=False):
-        heading, groups = _form(table, declared)
-        if order is not None or own[0] > start or own[-1] < end:
-            rows = pa.array((np.arange(starts[-1]) if order is None else order)[own[0] : own[-1]] - start)
-            groups = [(type_, [array.take(rows) for array in arrays]) for type_, arrays in groups]
-        forms.append((heading, groups))
-    return _digests(forms, bounds - bounds[:, :1], prefix)
-
-
-def named_digest(values: dict[str, str]) -> str:
+def named_digest(values: Mapping[str, str]) -> str:
     """SHA-256 over names and values, in order of names: for settings and provenance."""
     return table_digest(pa.table({"name": sorted(values), "value": [values[name] for name in sorted(values)]}))
 
 
-Group: TypeAlias = tuple[str, list[pa.Array]]
-"""The name of a type, and the columns that have it."""
-TableForm: TypeAlias = tuple[bytes, list[Group]]
-"""A heading and the columns below it."""
+def digests(
+    columns: Mapping[str, pa.Array], bounds: Int, prefix: str = "", without: frozenset[str] = frozenset()
+) -> list[bytes]:
+    """SHA-256 of each range of rows, 32 bytes: range `n` has the rows `bounds[n]:bounds[n + 1]`, and every row is in one.
 
-
-def _form(table: pa.Table, declared: Table | None) -> TableForm:
-    """The heading, and the digested columns in stored form by type; no columns if a declared table is empty."""
-    if declared is None:
-        if len({*table.column_names}) < table.num_columns:
-            raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
-        heading, _, groups = _form_of("", range(table.num_columns), table.schema.remove_metadata())
-        return heading, [(type_, [plain(table[place]) for place in group]) for type_, group in groups]
-    heading, required, groups = _declared_form(declared, tuple(table.column_names))
-    if not table.num_rows:
-        return heading, []
-    given = _stored(table, declared).columns
-    for place, name in required:
-        if given[place].null_count:
-            raise SchemaError(f"Expected a value in every row, got nulls - at {name}")
-    return heading, [(type_, [given[place] for place in group]) for type_, group in groups]
-
-
-Form: TypeAlias = tuple[bytes, list[tuple[int, str]], list[tuple[str, list[int]]]]
-"""A heading, the positions and names of the required columns, and the positions of the columns of each type."""
-
-
-@lru_cache(maxsize=256)
-def _declared_form(declared: Table, names: tuple[str, ...]) -> Form:
-    schema = declared.widened(declared.stored_schema, names)
-    if schema.names != [*names]:
-        raise SchemaError(f"Expected columns {', '.join(schema.names)}, got {', '.join(names)} - at {declared.name}")
-    digested = [name not in declared.columns or declared.columns[name].digest for name in names]
-    return _form_of(declared.name, [place for place, counts in enumerate(digested) if counts], schema)
-
-
-def _form_of(name: str, places: Sequence[int], schema: pa.Schema) -> Form:
-    """The form of the columns at some places of a schema."""
-    typed: dict[str, list[int]] = {}
-    fields = [(place, schema.field(place)) for place in places]
-    for place, field in fields:
-        typed.setdefault(type_name(field.type), []).append(place)
-    lines = [f"{field.name}:{type_name(field.type)}{'?' * field.nullable}" for _, field in fields]
-    text = "\n".join([FORM, name, str(len(lines)), *lines])
-    required = [(place, f"{name}.{field.name}") for place, field in fields if not field.nullable]
-    return len(text).to_bytes(4, "little") + text.encode(), required, list(typed.items())
-
-
-Part: TypeAlias = tuple[list[int], bytes | memoryview]
-"""Where the bytes of each request begin and end, and the bytes."""
-
-
-MANY = 1 << 20
-"""Values of one type from which their bytes may need offsets of 64 bits."""
-
-
-def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[bytes]:
-    """The digest of each range of rows of some tables; table `t` has the ranges between `bounds[t]`, which are all."""
-    start = hashlib.sha256(b"".join([prefix.encode(), *(heading for heading, _ in forms)]))
-    typed = defaultdict[str, list[tuple[pa.Array, Int]]](list)
-    for (_, groups), own in zip(forms, bounds, strict=True):
-        for type_, arrays in groups if own[-1] > own[0] else ():
-            typed[type_] += [(array, own) for array in arrays]
-    parts: list[Part] = []
-    for type_, columns in sorted(typed.items()):
-        arrays, ends = [array for array, _ in columns], np.array([own for _, own in columns])
-        starts = starts_of(ends[:, -1])
-        wide = pa.large_string() if type_ == "string" and starts[-1] > MANY else arrays[0].type
-        every = pa.concat_arrays([array if array.type == wide else array.cast(wide) for array in arrays])
-        if ends.shape[1] > 2:  # request by request, then column by column: the values of a request lie side by side
-            ranges = ends + starts[:-1, None]
-            every = every.take(pa.array(expand_ranges(ranges[:, :-1].T.ravel(), np.diff(ranges).T.ravel())))
-        _add_parts(parts, every, ends.sum(axis=0))
-    counts, found = np.diff(bounds).T.astype("<u8"), []
-    for n, rows in enumerate(counts):
+    Columns, and fields of structs in them, are left out whose path is in `without`, such as `row` and `items.row`.
+    """
+    heading, form = _form_of(tuple(columns), tuple([column.type for column in columns.values()]), without)
+    start = hashlib.sha256(f"{FORM}\n{prefix}\n{len(heading)}\n{heading}".encode())
+    found = []
+    for one in _forms(form, [*columns.values()], bounds):
         own = start.copy()
-        pieces = [data[ends[n] : ends[n + 1]] for ends, data in parts]
-        own.update(b"".join([rows.tobytes(), *pieces]))
+        own.update(one)
         found.append(own.digest())
     return found
 
 
-def _add_parts(parts: list[Part], array: pa.Array, bounds: NDArray[np.integer]) -> None:
-    """Add the form of values of one type; `bounds` are those of each request."""
-    rows, missing, kind = len(array), array.null_count, array.type.id
-    parts.append((bounds.tolist(), valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows))
-    if kind in WIDTHS:
-        parts.append(((bounds * WIDTHS[kind]).tolist(), fixed(array).tobytes()))
-    elif kind in OFFSETS:
-        places, data = raw_offsets(array)
-        parts += [_lengths(places, bounds), (places[bounds].tolist(), data)]
-    elif is_list(array.type):
-        places, child = items(array)
-        parts.append(_lengths(places, bounds))
-        if len(child):
-            _add_parts(parts, child, places[bounds])
-    elif layout_of(array.type) == "struct":
-        for child in array.flatten():
-            _add_parts(parts, child, bounds)
+def forms(columns: Sequence[pa.Array], bounds: Int) -> list[bytes]:
+    """The canonical form of each range of rows, see `digests`."""
+    return _forms(_form_of(("",) * len(columns), tuple(column.type for column in columns))[1], columns, bounds)
+
+
+class _Form(NamedTuple):
+    """What to read of some columns: those of plain values by their type, and those with lists or structs, with what is in them."""
+
+    plain: dict[str, list[int]]
+    coded: list[tuple[int, str]]
+    lists: list[tuple[int, _Form]]
+    structs: list[tuple[int, _Form]]
+
+
+@lru_cache(maxsize=1024)
+def _form_of(
+    names: tuple[str, ...], types: tuple[pa.DataType, ...], without: frozenset[str] = frozenset(), below: str = ""
+) -> tuple[str, _Form]:
+    """Names and types in words, and what to read; dictionary forms read as the plain one."""
+    form, lines = _Form({}, [], [], []), []
+    for place, (name, type_) in enumerate(zip(names, types, strict=True)):
+        path = below + name
+        if path in without:
+            continue
+        if is_list(type_):
+            said, inner = _form_of(("",), (type_.value_type,), without, path)
+            form.lists.append((place, inner))
+            lines.append(f"{name}:[{said}]")
+        elif pa.types.is_struct(type_):
+            fields = [*type_]
+            said, inner = _form_of(tuple(f.name for f in fields), tuple(f.type for f in fields), without, f"{path}.")
+            form.structs.append((place, inner))
+            lines.append(f"{name}:{{{said}}}")
+        else:
+            word = str(type_.value_type if pa.types.is_dictionary(type_) else type_)
+            lines.append(f"{name}:{word}")
+            if pa.types.is_dictionary(type_):
+                form.coded.append((place, word))
+            elif not pa.types.is_null(type_):
+                form.plain.setdefault(word, []).append(place)
+    return "\n".join(lines), form
+
+
+def _forms(form: _Form, columns: Sequence[pa.Array], bounds: Int) -> list[bytes]:
+    leaves: _Leaves = defaultdict(list)
+    _add_leaves(leaves, form, columns, bounds)
+    parts = [(np.arange(0, 8 * len(bounds), 8)[None], memoryview(np.diff(bounds).astype("<i8").tobytes()))]
+    for _, found in sorted(leaves.items()):
+        values, ends = _together(found)
+        parts.append((ends, memoryview(present(values).tobytes() if values.null_count else b"\1" * len(values))))
+        if is_text(values.type):
+            offsets, data = offsets_and_bytes(values)
+            parts.append((ends * 4, memoryview(np.diff(offsets).astype("<u4").tobytes())))
+            parts.append((offsets[ends], data.data))
+        else:
+            numbers = _numbers(values)
+            parts.append((ends * numbers.itemsize, memoryview(numbers.tobytes())))
+    cuts = [(ends.T.tolist(), data) for ends, data in parts]
+    return [
+        b"".join([data[start:end] for ends, data in cuts for start, end in zip(ends[n], ends[n + 1], strict=True)])
+        for n in range(len(bounds) - 1)
+    ]
+
+
+def _add_leaves(leaves: _Leaves, form: _Form, columns: Sequence[pa.Array], bounds: Int) -> None:
+    """Add the values of some columns, those in their lists and structs included."""
+    for word, places in form.plain.items():
+        leaves[word] += [(columns[place], bounds) for place in places]
+    for place, word in form.coded:
+        leaves[word] += [(columns[place].dictionary_decode(), bounds)]
+    for place, inner in form.lists:
+        counts, values = listed(columns[place])
+        starts = starts_of(counts)
+        leaves[_SHAPE] += [(_shape(columns[place], counts), bounds)]
+        if starts[-1]:
+            _add_leaves(leaves, inner, [values], starts[bounds])
+    for place, inner in form.structs:
+        leaves[_SHAPE] += [(_shape(columns[place], np.zeros(bounds[-1], np.int64)), bounds)]
+        _add_leaves(leaves, inner, columns[place].flatten(), bounds)
+
+
+def _shape(array: pa.Array, counts: Int) -> Int:
+    return np.where(present(array), counts, -1) if array.null_count else counts
+
+
+def _together(found: Sequence[tuple[pa.Array | Int, Int]]) -> tuple[pa.Array, Int]:
+    """The values of some columns of one type, and in them the bounds of each range of rows, by column."""
+    arrays, of_each = zip(*found, strict=True)
+    ends = np.array(of_each)
+    starts = starts_of(ends[:, -1])
+    if isinstance(arrays[0], np.ndarray):
+        every = pa.array(np.concatenate(arrays))
+    elif starts[-1] > MANY and (large := _LARGE.get(arrays[0].type.id)):
+        every = pa.concat_arrays([array.cast(large) for array in arrays])
     else:
-        number_form(array.type)
+        every = pa.concat_arrays(arrays)
+    ranges = ends + starts[:-1, None]
+    if ends.shape[1] > len(arrays):  # many ranges of few columns: their values side by side are cut with fewer slices
+        every = every.take(pa.array(expand_ranges(ranges[:, :-1].T.ravel(), np.diff(ends).T.ravel())))
+        ranges = ends.sum(axis=0)[None]
+    return every, ranges if ends.shape[1] > 2 else starts[None, [0, -1]]
 
 
-def _lengths(places: NDArray[np.integer], bounds: NDArray[np.integer]) -> Part:
-    return (bounds * 4).tolist(), (places[1:] - places[:-1]).astype("<u4").tobytes()
+def _numbers(array: pa.Array) -> NDArray[np.generic]:
+    """Numbers and times by bit pattern, 0 where there is none."""
+    type_ = array.type
+    if pa.types.is_boolean(type_):
+        array = array.cast(pa.uint8())
+    elif pa.types.is_temporal(type_):
+        array = array.view(pa.int64() if type_.bit_width == 64 else pa.int32())
+    elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        raise SchemaError(f"Expected a type with a canonical form, got {type_} - at digest")
+    return filled(array, 0).to_numpy(zero_copy_only=False)

@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+_LISTS = {type_.id for type_ in (pa.list_(pa.null()), pa.large_list(pa.null()), pa.list_(pa.null(), 1))}
+_WIDE = {pa.large_string().id, pa.large_binary().id}
+_TEXTS = {pa.string().id, pa.binary().id, *_WIDE}
 
 
 def flat(column: Column) -> pa.Array:
@@ -24,6 +27,12 @@ def flat(column: Column) -> pa.Array:
     if type(column) is not pa.ChunkedArray:
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def columns_of(table: pa.Table) -> list[pa.Array]:
+    """The columns of a table in order, each as one array."""
+    batches = table.to_batches()
+    return batches[0].columns if len(batches) == 1 else [flat(column) for column in table.columns]
 
 
 def gathered(column: Column, rows: Column | NDArray[np.int64]) -> pa.Array:
@@ -225,6 +234,11 @@ def present(column: Column) -> NDArray[np.bool_]:
     return np.full(len(column), not missing)
 
 
+def filled(array: pa.Array, value: object) -> pa.Array:
+    """The array with `value` in place of nulls."""
+    return pc.fill_null(array, pa.scalar(value, array.type)) if array.null_count else array
+
+
 def truth(mask: Column) -> NDArray[np.bool_]:
     """A boolean column, false where it is null."""
     values = flat(mask)
@@ -248,6 +262,16 @@ def literal(text: str) -> pa.Scalar:
     return pa.scalar(text, pa.large_string())
 
 
+def is_list(type_: pa.DataType) -> bool:
+    """Whether it is a list type: list, large list or fixed-size list."""
+    return type_.id in _LISTS
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether it is a string or binary type."""
+    return type_.id in _TEXTS
+
+
 def listed(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """The number of values in each list of a column, 0 for null, and the values."""
     missing = array.null_count
@@ -264,3 +288,15 @@ def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.
     """The row of each value, ascending, and the values."""
     lengths, values = listed(flat(lists))
     return np.arange(len(lengths)).repeat(lengths), values
+
+
+def offsets_and_bytes(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets from 0 and bytes of a string or binary column, the bytes read-only from its buffers; nulls have none."""
+    if not len(array):
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    array = filled(array, "")
+    _, ends, data = array.buffers()
+    wide = np.dtype(np.int64 if array.type.id in _WIDE else np.int32)
+    offsets = np.frombuffer(ends, wide, len(array) + 1, array.offset * wide.itemsize).astype(np.int64)
+    start, size = int(offsets[0]), int(offsets[-1] - offsets[0])
+    return offsets - start, np.frombuffer(data, np.uint8, size, start) if size else np.empty(0, np.uint8)

@@ -37,27 +37,30 @@ Forms = frozenset[tuple[str, str]]
 """What a record gives to a field: canonical forms with their currencies, empty where none is given."""
 
 
-def rivals(record: pa.Table, shown: NDArray[np.bool_], evidence: pa.Table, contracts: pa.Table) -> dict[str, str]:
+def rivals(
+    rows: pa.ChunkedArray, verdicts: pa.Table, shown: NDArray[np.bool_], evidence: pa.Table, contracts: pa.Table
+) -> dict[str, str]:
     """Requests that show a record whose value another admitted one contradicts, with a message that names the fields, masked.
 
     Args:
-        record: the record of candidates; only admitted rows that may speak as evidence count.
+        rows: the frame row of each candidate.
+        verdicts: VERDICTS; only admitted rows that may speak as evidence count.
         shown: whether each of them is shown.
         evidence: EVIDENCE of the frame.
         contracts: CONTRACTS, for their masks.
     """
-    row = integers(record["candidates.row"])
+    row = integers(rows)
     stored = gathered_columns(evidence, ("origin_class", "authority"), row)
-    speaks = among(stored["origin_class"], ("structured-sot",)) & truth(record["verdicts.admitted"])
-    speaks &= among(record["verdicts.standing"], ("evidence", "instruction"))
+    speaks = among(stored["origin_class"], ("structured-sot",)) & truth(verdicts["admitted"])
+    speaks &= among(verdicts["standing"], ("evidence", "instruction"))
     at = (speaks & (floats(stored["authority"]) >= HIGH_TRUST)).nonzero()[0]
     if not len(at):
         return {}
-    owner = record["request_id"].take(pa.array(at)).to_pylist()
+    owner = verdicts["request_id"].take(pa.array(at)).to_pylist()
     columns = gathered_columns(evidence, ("text", "entity", "owner_project"), row[at])
-    rows = zip(owner, shown[at].tolist(), *(column.to_pylist() for column in columns.values()), strict=True)
+    stated = zip(owner, shown[at].tolist(), *(column.to_pylist() for column in columns.values()), strict=True)
     said = defaultdict[tuple[str, str, str, str], list[tuple[Forms, bool]]](list)
-    for request, seen, text, entity, project in rows:
+    for request, seen, text, entity, project in stated:
         for field, forms in _stated(text).items() if _is_id(entity) else ():
             said[request, project or "", entity.lower(), field].append((forms, seen))
     fields = defaultdict[str, set[str]](set)

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.array_bytes import offsets_and_bytes
 from ..columns.kept import rows_by
-from ..columns.keys import flat
+from ..columns.keys import flat, offsets_and_bytes
 from .text_analysis import STOPWORDS
 
 EXPANSION_WEIGHT = 0.25

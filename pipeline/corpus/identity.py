@@ -7,7 +7,6 @@ of its rows: it depends neither on their order nor on segments, and updating it 
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.columns.row_forms import row_forms
+from ...nodes.columns.digests import digests, forms
+from ...nodes.columns.keys import flat
 from ...nodes.tables import EVIDENCE, PLACEMENTS
 
 ID_COLUMNS = (
@@ -35,16 +35,29 @@ _BASE32HEX = np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", dtype=np.uint8)
 
 def evidence_ids(rows: pa.Table) -> pa.Array:
     """The id of each row: the first 130 bits of SHA-256 over `ID_COLUMNS`, as 26 base32hex characters."""
-    digests = np.frombuffer(b"".join(_sha256_rows(b"evidence/1", rows, ID_COLUMNS)), dtype=np.uint8).reshape(-1, 32)
-    bits = np.unpackbits(digests[:, :17], axis=1)[:, :130].reshape(-1, 26, 5)
+    values = zip(*(rows[name].to_pylist() for name in ID_COLUMNS), strict=True)
+    digests = b"".join(hashlib.sha256(_id_form(row)).digest() for row in values)
+    bits = np.unpackbits(np.frombuffer(digests, np.uint8).reshape(-1, 32)[:, :17], axis=1)[:, :130].reshape(-1, 26, 5)
     characters = _BASE32HEX[bits @ np.array([16, 8, 4, 2, 1], dtype=np.uint8)]
-    offsets = np.arange(0, 26 * len(digests) + 1, 26, dtype=np.int32)
-    return pa.StringArray.from_buffers(len(digests), pa.py_buffer(offsets), pa.py_buffer(characters.tobytes()))
+    offsets = np.arange(0, 26 * len(bits) + 1, 26, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(bits), pa.py_buffer(offsets), pa.py_buffer(characters.tobytes()))
+
+
+def _id_form(row: Sequence[str | int | None]) -> bytes:
+    """Whether each value is there, with its number or length, then the texts."""
+    form, texts = [b"evidence/1"], list[bytes]()
+    for name, value in zip(ID_COLUMNS, row, strict=True):
+        text = b"" if name == "occurrence" else (value or "").encode()
+        number = (value or 0).to_bytes(4, "little") if name == "occurrence" else len(text).to_bytes(8, "little")
+        form.append(bytes([value is not None]) + number)
+        texts.append(text)
+    return b"".join(form + texts)
 
 
 def row_digests(evidence: pa.Table) -> pa.Array:
     """SHA-256 of each row's `DESCRIBING_COLUMNS`: it changes if anything but the row's text and times changes."""
-    return pa.array(_sha256_rows(b"row/1", evidence, DESCRIBING_COLUMNS), pa.binary(32))
+    columns = {name: flat(evidence[name]) for name in DESCRIBING_COLUMNS}
+    return pa.array(digests(columns, np.arange(evidence.num_rows + 1)), pa.binary(32))
 
 
 def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) -> list[bytes]:
@@ -52,27 +65,16 @@ def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) 
 
     `placements` is sorted by row (position in `evidence`), then time; `evidence` has the column `row_digest`.
     """
-    offsets, forms = row_forms([placements[name].combine_chunks() for name in PLACEMENT_COLUMNS], placements.num_rows)
-    bounds = offsets[np.searchsorted(placements["row"].to_numpy(), np.arange(evidence.num_rows + 1))].tolist()
-    data = forms.tobytes()
-    rows = zip(evidence["evidence_id"].to_pylist(), evidence["row_digest"].to_pylist(), profiles, strict=True)
-    return [
-        b"\0".join((row.encode(), digest, profile.encode(), data[bounds[i] : bounds[i + 1]]))
-        for i, (row, digest, profile) in enumerate(rows)
-    ]
+    bounds = np.searchsorted(placements["row"].to_numpy(), np.arange(evidence.num_rows + 1))
+    placed = forms([flat(placements[name]) for name in PLACEMENT_COLUMNS], bounds)
+    rows = zip(evidence["evidence_id"].to_pylist(), evidence["row_digest"].to_pylist(), profiles, placed, strict=True)
+    return [b"\0".join((row.encode(), digest, profile.encode(), places)) for row, digest, profile, places in rows]
 
 
 def row_keys(table: pa.Table, names: Iterable[str]) -> pa.Array:
     """One binary value per row that encodes these columns: equal if and only if all columns are, nulls included."""
-    offsets, forms = row_forms([table[name].combine_chunks() for name in names], table.num_rows)
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(forms))]
-    return pa.Array.from_buffers(pa.large_binary(), table.num_rows, buffers)
-
-
-def _sha256_rows(prefix: bytes, table: pa.Table, columns: Iterable[str]) -> list[bytes]:
-    offsets, forms = row_forms([table[name].combine_chunks() for name in columns], table.num_rows)
-    data = forms.tobytes()
-    return [hashlib.sha256(prefix + data[start:end]).digest() for start, end in itertools.pairwise(offsets.tolist())]
+    found = forms([flat(table[name]) for name in names], np.arange(table.num_rows + 1))
+    return pa.array(found, pa.large_binary())
 
 
 _LANES = 1024

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.audit.records import COVERED, RECORDS, VIEWED
+from ...nodes.audit.records import RECORD, VIEWED, Recorded
 from ...nodes.blocks.token_counting import Counters
 from ...nodes.columns.keys import flat
 from ...nodes.errors import public_text
@@ -28,7 +28,7 @@ from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.recall.file_recall import NO_FILES
 from ...nodes.recall.lane_recall import NO_LEXICAL
-from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, QUERY_VECTORS, REQUESTS, TABLES
+from ...nodes.tables import CAPTURES, FAILURES, LANE_HITS, QUERY_VECTORS, REQUESTS, SNAPSHOTS, TABLES
 from ..corpus import Corpus, CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER, PairScores
 from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node
@@ -98,14 +98,14 @@ def build_driver() -> PlannedDriver:
 
 @lru_cache(maxsize=1)
 def outputs() -> tuple[str, ...]:
-    """The nodes whose tables are records of a run or views of them, sorted."""
-    kept = {*VIEWED, *(table.name for table in COVERED)}
+    """The nodes whose tables a run has, sorted."""
+    kept = {*VIEWED, SNAPSHOTS.name}
     return tuple(sorted(node.name for node in build_driver().made() if node.name in kept))
 
 
 def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
-    """The tables of the line for one shard: every node that a run stores, `requests` and `failures` themselves, and the
-    vectors of sub-queries (QUERY_VECTORS).
+    """The tables of the line for one shard: every node that a run stores, `requests` and `failures` themselves, their record
+    with its `texts`, and the vectors of sub-queries (QUERY_VECTORS).
 
     `failures` are requests refused on arrival; each gets a failed snapshot. So does a request that breaks the line; one
     that breaks a lane continues without it, with status partial. Errors of the corpus belong to no request and are
@@ -200,20 +200,26 @@ def _execute(
         inputs["cross_encoder"] = PairScores(None)
     overrides = planned | {name: nothing for lane in broken for name, nothing in _NOTHING.get(lane, {}).items()}
     wanted = [name for name in outputs() if name not in planned]
-    found = driver.execute([*wanted, ENCODING], inputs=inputs, overrides=overrides)
+    found = driver.execute([*wanted, RECORD, ENCODING], inputs=inputs, overrides=overrides)
     return {
         "requests": inputs["requests"],
         "failures": FAILURES.empty(),
         **{name: planned[name] for name in outputs() if name in planned},
         **found,
+        **_stored(found[RECORD]),
         "query_vectors": found[ENCODING].rows,
     }
+
+
+def _stored(record: Recorded) -> dict[str, pa.Table]:
+    """A record and its texts."""
+    return {RECORD: record.rows, "texts": record.texts}
 
 
 def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
     """The tables of requests that failed: nothing was recalled, decided or shown, and a snapshot says so."""
     driver = build_driver()
-    audit = ("conditions", "decisions", "snapshots", *(record.name for record in RECORDS))
+    audit = ("conditions", "decisions", RECORD, "snapshots")
     inputs: dict[str, Any] = {v.name: None for v in driver.list_available_variables() if v.is_external_input}
     inputs |= {name: TABLES[name].empty() for name in inputs if name in TABLES}
     ids = failures["request_id"]
@@ -228,7 +234,7 @@ def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Li
     found = driver.execute(list(audit), inputs=inputs, overrides=empty)
     stored = {name: empty[name] for name in outputs() if name not in audit}
     given = {"requests": requests, "failures": failures, "query_vectors": QUERY_VECTORS.empty()}
-    return given | stored | found
+    return given | stored | found | _stored(found[RECORD])
 
 
 def _empty(node: str) -> pa.Table:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,10 @@ def parquet_bytes(table: pa.Table) -> memoryview:
 def read_parquet(
     path: Place,
     schema: pa.Schema | Callable[[Sequence[str]], pa.Schema],
-    columns: Callable[[Sequence[str]], list[str]] = list,
+    columns: Collection[str] | None = None,
 ) -> pa.Table:
-    """A Parquet part with the given schema, which may depend on its columns; those that `columns` chooses are read.
+    """A Parquet part with the given schema, which may depend on its columns; of `columns`, or of values in them by their paths,
+    only these are read, and types are those of the part.
 
     Raises:
         StoreError: the file is missing, damaged or of another schema.
@@ -64,17 +65,17 @@ def read_parquet(
     known = schema(stored) if callable(schema) else schema
     if stored != known.names:
         raise StoreError(f"Expected columns {', '.join(known.names)}, got others - at {named(path)}")
-    return table.cast(pa.schema([known.field(name) for name in table.column_names]))
+    return table.cast(known) if columns is None else table
 
 
-def _read_parquet(path: Place, columns: Callable[[Sequence[str]], list[str]]) -> tuple[pa.Table, list[str]]:
+def _read_parquet(path: Place, columns: Collection[str] | None) -> tuple[pa.Table, list[str]]:
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path.open() if isinstance(path, ObjectPlace) else path) as file:
-            stored = file.schema_arrow.names
-            chosen = columns(stored)  # Arrow also reads those below a name with a dot
-            return file.read(columns=chosen, use_threads=False).select(chosen), stored
+            return file.read(
+                columns=None if columns is None else [*columns], use_threads=False
+            ), file.schema_arrow.names
     except FileNotFoundError:
         raise StoreError(f"Expected a part, got none - at {named(path)}") from None
     except ScopedRetrievalError:

@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
+from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS
 from ..storage.chain import Line
 from ..storage.durable import make_folders, read_whole, write_atomic
 from ..storage.places import Place
@@ -41,8 +40,6 @@ from .parts import (
     LineTimings,
     Vectors,
     expect_format,
-    stored_schema,
-    stored_tables,
     stored_whole,
 )
 
@@ -78,7 +75,7 @@ def packed(
     """The snapshots of some requests that the line answered together, with its timings."""
     found = _described(tables)
     timings = {} if took is None else {one["snapshot_id"]: took for one in found}
-    data = _bytes_of(stored_whole(tables, COVERED, vectors, timings))
+    data = _bytes_of(stored_whole(tables, vectors, timings))
     sha256 = hashlib.sha256(data).hexdigest()
     return PackedSnapshots(data, sha256, [one | {"sha256": sha256} for one in found])
 
@@ -146,7 +143,7 @@ def header_of(
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What every line of a run with snapshots says, and its first one; what all its requests have in common is stored."""
-    stored = stored_tables(inputs, [TABLES[name] for name in PER_RUN])
+    stored = {name: inputs[name] for name in PER_RUN if name in inputs}
     stored["settings"] = pa.table([[json.dumps(settings, sort_keys=True)]], schema=SETTINGS)
     return {
         "format": FORMAT,
@@ -196,9 +193,7 @@ def _tables(table: pa.Table, names: Collection[str] | None) -> dict[str, pa.Tabl
     for name in table.column_names:
         if names is None or name in names:
             struct = table[name].combine_chunks().flatten()
-            raw = pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
-            schema = stored_schema(name, raw.column_names)
-            found[name] = raw if raw.schema.equals(schema) else raw.cast(schema)
+            found[name] = pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
     return found
 
 

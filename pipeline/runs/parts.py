@@ -7,7 +7,8 @@ leaves every table as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -16,34 +17,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.audit.records import ANSWER_RECORD, CANDIDATE_RECORD, COVERED, RECORDS, VIEWED, snapshot_digests, view
-from ...nodes.columns.digests import innermost, relisted, stored_form, text_sha256, texts_in
-from ...nodes.columns.keys import flat, positions
+from ...nodes.audit.records import RECORD, SCHEMA, VIEWED, hashes_in, snapshot_digests, view
+from ...nodes.audit.records import TEXTS as TEXTS_OF_RECORD
+from ...nodes.columns.digests import innermost, relisted, stored_form, text_sha256
+from ...nodes.columns.keys import flat
 from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-FORMAT = "scoped-retrieval/run/33"
+FORMAT = "scoped-retrieval/run/34"
 """The format of runs; no other is read. Its number is raised with every change of a stored column or of a line."""
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
            "provenance")  # fmt: skip
 """Tables that are the same for all requests of a run, stored once."""
-DECLARED = TABLES | {record.name: record for record in RECORDS}
-"""The tables of the line and the records by name."""
-VIEWS = (*(TABLES[name] for name in VIEWED), SNAPSHOTS)
-"""Every table of the line that a run has, most as views of records."""
-READABLE = (*VIEWS, *RECORDS, *(TABLES[name] for name in PER_RUN))
+STORED = (RECORD, SNAPSHOTS.name)
+"""What a run stores of its requests besides texts and timings."""
+VIEWS = (*VIEWED.values(), SNAPSHOTS)
+"""Every table of the line that a run has, most as views of its record."""
+READABLE = (*VIEWS, *(TABLES[name] for name in PER_RUN))
 """Every table that is read from a run."""
 
-TEXTS = pa.schema(
-    [
-        pa.field("sha256", pa.string(), False),
-        pa.field("text", pa.large_string(), False),
-        pa.field("vector", pa.list_(pa.int16())),
-    ]
-)
+TEXTS = TEXTS_OF_RECORD.append(pa.field("vector", pa.list_(pa.int16())))
 """`vector` is the query vector of a sub-query's text, components times 2**15; null for every other text."""
 TIMINGS = pa.schema(
     [
@@ -57,7 +53,9 @@ TIMINGS = pa.schema(
 there for each of them."""
 SETTINGS = pa.schema([pa.field("settings", pa.string(), False)])
 """The settings that a run began with, as JSON: one row."""
-_UNDECLARED = {"texts": TEXTS, "timings": TIMINGS, "settings": SETTINGS}
+SCHEMAS = {table.name: table.stored_schema for table in READABLE}
+SCHEMAS |= {RECORD: SCHEMA, "texts": TEXTS, "timings": TIMINGS, "settings": SETTINGS}
+"""The schema of every stored table and view, without the columns of plugins."""
 
 
 Vectors = Mapping[str, NDArray[np.int16]]
@@ -85,16 +83,9 @@ def expect_format(found: Any, at: str) -> None:
         raise StoreError(f"Expected format {FORMAT}, got {got or 'none'} - at {at}", hint=hint)
 
 
-def stored_schema(name: str, columns: Iterable[str] = ()) -> pa.Schema:
-    """The schema of a table as it is stored; including those `columns` that plugins may add."""
-    if name in _UNDECLARED:
-        return _UNDECLARED[name]
-    return DECLARED[name].widened(DECLARED[name].stored_schema, columns)
-
-
 def home_of(name: str) -> str:
-    """The stored table that has the rows of a table: its record, else itself."""
-    return VIEWED[name][0].name if name in VIEWED else name
+    """The stored table that has the rows of a table: the record, else itself."""
+    return RECORD if name in VIEWED else name
 
 
 def viewed(stored: pa.Table, name: str) -> pa.Table:
@@ -102,62 +93,35 @@ def viewed(stored: pa.Table, name: str) -> pa.Table:
     return view(stored, name) if name in VIEWED else stored
 
 
-def reading(name: str, columns: Collection[str] | None = None) -> Callable[[Sequence[str]], list[str]]:
-    """A function that chooses among the columns of a stored part those of a table, or of some of its columns."""
-
-    def of(stored: Sequence[str]) -> list[str]:
-        if name not in VIEWED:
-            return [column for column in stored if columns is None or column in columns]
-        member = VIEWED[name][1]
-        wanted = {column: known for column, known in member.own(stored).items() if columns is None or column in columns}
-        return [column for column in stored if column == member.marker or column in wanted.values()]
-
-    return of
-
-
-def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> dict[str, pa.Table]:
-    """The given tables in stored form; a missing one is empty."""
-    return {
-        t.name: stored_form(tables[t.name], t) if t.name in tables else t.stored_schema.empty_table() for t in declared
-    }
-
-
 def stored_whole(
-    tables: Mapping[str, pa.Table],
-    declared: Iterable[Table],
-    vectors: Vectors | None = None,
-    took: Mapping[str, LineTimings] | None = None,
+    tables: Mapping[str, pa.Table], vectors: Vectors | None = None, took: Mapping[str, LineTimings] | None = None
 ) -> dict[str, pa.Table]:
-    """What is stored of some tables: they in stored form, their texts, and the timings by name."""
-    stored = stored_tables(tables, declared)
+    """What is stored of the tables of the line: their record, their snapshots, their texts, and the timings by name."""
     timings = [
         {"name": name, "seconds": one.seconds, "requests": one.requests, "nodes": [*one.nodes.items()]}
         for name, one in (took or {}).items()
     ]
-    return stored | {
-        "texts": texts_of({name: tables[name] for name in stored if name in tables}, vectors),
+    texts = tables["texts"]
+    found = [vectors.get(text) for text in texts["text"].to_pylist()] if vectors else [None] * len(texts)
+    vector = pa.array([None if one is None else one.tolist() for one in found], TEXTS.field("vector").type)
+    return {
+        RECORD: tables[RECORD],
+        SNAPSHOTS.name: stored_form(tables[SNAPSHOTS.name], SNAPSHOTS),
+        "texts": distinct_texts(texts.append_column(TEXTS.field("vector"), vector)),
         "timings": pa.Table.from_pylist(timings, TIMINGS),
     }
+
+
+def distinct_texts(texts: pa.Table) -> pa.Table:
+    """Each text once, by hash, with its vector if it has one."""
+    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"]))).combine_chunks()
+    return texts.take(pc.index_in(pc.unique(texts["sha256"]), value_set=flat(texts["sha256"]))).sort_by("sha256")
 
 
 def timings_in(stored: pa.Table) -> dict[str, LineTimings]:
     """The timings of a stored table by name."""
     rows = stored.to_pylist()
     return {row["name"]: LineTimings(row["seconds"], row["requests"], dict(row["nodes"])) for row in rows}
-
-
-def texts_of(tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> pa.Table:
-    """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 arrays."""
-    known = dict[str, bytes]()
-    for name, table in tables.items():
-        known |= texts_in(table, DECLARED[name])
-    distinct = sorted(known)
-    text = pa.array([known[sha256] for sha256 in distinct], pa.large_binary()).cast(pa.large_string())
-    vector = pa.nulls(len(distinct), TEXTS.field("vector").type)
-    if vectors:
-        found = (vectors.get(t) for t in text.to_pylist())
-        vector = pa.array([None if v is None else v.tolist() for v in found], TEXTS.field("vector").type)
-    return pa.Table.from_arrays([pa.array(distinct, pa.string()), text, vector], schema=TEXTS)
 
 
 def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
@@ -179,15 +143,9 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     return table
 
 
-def references(tables: Mapping[str, pa.Table]) -> pa.Array:
-    """The distinct text hashes that stored tables refer to."""
-    found = [
-        innermost(flat(table[name])).drop_null()
-        for table_name, table in tables.items()
-        for name, column in DECLARED[table_name].columns.items()
-        if column.free_text
-    ]
-    return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.string())
+def references(record: pa.Table) -> pa.Array:
+    """The distinct text hashes that a record refers to."""
+    return pc.unique(pa.concat_arrays([found.drop_null() for found in hashes_in(record)]))
 
 
 def changed_texts(texts: pa.Table) -> pa.Array:
@@ -215,35 +173,34 @@ def problems_in(
     """
     for sha256 in changed_texts(texts).to_pylist():
         yield RunProblem("changed", f"texts/{sha256}", "Expected the text that was hashed, got another")
-    wanted, present = ({*some.to_pylist()} for some in (references(tables), texts["sha256"]))
+    record, snapshots = tables[RECORD], tables[SNAPSHOTS.name]
+    wanted, present = ({*some.to_pylist()} for some in (references(record), texts["sha256"]))
     for sha256 in sorted(wanted - present - {*erased}):
         yield RunProblem("missing", f"texts/{sha256}", "Expected a text or the receipt of its erasure, got neither")
     for sha256 in sorted(present - wanted):
         yield RunProblem("extra", f"texts/{sha256}", "Expected a text that a table refers to, got another")
     for sha256 in sorted({*erased} - (wanted - present)):
         yield RunProblem("extra", f"texts/{sha256}", "Expected no text that was erased, got it or its receipt alone")
-    snapshots = tables["snapshots"].combine_chunks()
-    owners = {table.name: positions(tables[table.name]["request_id"], snapshots["request_id"]) for table in COVERED}
-    for name, owner in owners.items():
-        if (owner < 0).any():  # no digest covers them
-            yield RunProblem("extra", name, "Expected rows of the requests of snapshots, got those of another request")
-    digests = snapshot_digests(tables, provenance, flat(snapshots["request_id"]))
-    blocks = view(tables[ANSWER_RECORD.name], "blocks").select(["request_id", "text"]).to_pylist()
-    shown = {block["request_id"]: block["text"] for block in blocks}
+    if record["request_id"] != snapshots["request_id"]:  # no digest covers its rows
+        yield RunProblem("extra", RECORD, "Expected the requests of the snapshots, got those of other requests")
+        return
+    shown = {
+        block["request_id"]: block["text"]
+        for block in view(record, "blocks").select(["request_id", "text"]).to_pylist()
+    }
+    digests = snapshot_digests(record, snapshots, provenance)
+    decided = view(record, "decisions")
+    outcomes = Counter(zip(decided["request_id"].to_pylist(), decided["outcome"].to_pylist(), strict=True))
+    recalled = Counter(view(record, "candidates")["request_id"].to_pylist())
     for row, digest in zip(snapshots.to_pylist(), digests, strict=True):
-        part = f"snapshots/{row['snapshot_id']}"
+        part, request = f"snapshots/{row['snapshot_id']}", row["request_id"]
         if digest != row["snapshot_digest"]:
             yield RunProblem("changed", part, "Expected the snapshot digest to follow from the tables, got another")
-        if shown.get(row["request_id"], row["visible_sha256"]) != row["visible_sha256"]:
+        if shown.get(request, row["visible_sha256"]) != row["visible_sha256"]:
             yield RunProblem("changed", part, "Expected the block that was hashed, got another")
-    owner, outcome = owners[CANDIDATE_RECORD.name], tables[CANDIDATE_RECORD.name]["decisions.outcome"]
-    counted = {"recalled": owner}
-    counted |= {
-        f"{name}{'_rows' * (name == 'selected')}": owner[np.asarray(pc.equal(outcome, name))]
-        for name in OUTCOMES.values
-    }
-    for name, rows in counted.items():
-        if np.bincount(rows[rows >= 0], minlength=snapshots.num_rows).tolist() != snapshots[name].to_pylist():
-            yield RunProblem(
-                "changed", "decisions", f"Expected as many {name} as candidates of that outcome, got others"
-            )
+        for name in OUTCOMES.values:
+            if outcomes[request, name] != row[f"{name}{'_rows' * (name == 'selected')}"]:
+                detail = f"Expected as many {name} as candidates of that outcome, got others"
+                yield RunProblem("changed", "decisions", detail)
+        if not recalled[request] == row["recalled"] == sum(outcomes[request, name] for name in OUTCOMES.values):
+            yield RunProblem("changed", "decisions", "Expected one decision for each candidate, got others")

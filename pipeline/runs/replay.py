@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.audit.records import COVERED
+from ...nodes.audit.records import RECORD
 from ...nodes.errors import VerificationError
 from ...nodes.tables import TABLES
 from ..views import harness_forms
-from .parts import VIEWS, home_of, problems_in, references, viewed, with_texts
+from .parts import STORED, VIEWS, home_of, problems_in, references, viewed, with_texts
 from .run import Run
 from .store import Runs
 
@@ -103,8 +103,8 @@ def replay(runs: Runs | Run, snapshot_id: str) -> Replay:
         VerificationError: stored content does not match its hash.
     """
     run = runs if isinstance(runs, Run) else runs.open(snapshot_id)
-    stored = {t.name: run.table(t.name, snapshot_id=snapshot_id).combine_chunks() for t in COVERED}
-    texts, wanted = run.beside(snapshot_id)["texts"], references(stored)
+    stored = {name: run.table(name, snapshot_id=snapshot_id).combine_chunks() for name in STORED}
+    texts, wanted = run.beside(snapshot_id)["texts"], references(stored[RECORD])
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=wanted))
     erased = tuple(sorted({*wanted.to_pylist()} - {*texts["sha256"].to_pylist()}))
     for problem in problems_in(stored, texts, run.provenance, erased):

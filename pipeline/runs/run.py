@@ -10,28 +10,28 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.audit.records import COVERED
+from ...nodes.audit.records import RECORD, SCHEMA, paths_of
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
+from ...nodes.tables import TABLES
 from ..storage.durable import read_whole
 from .files import named, read_parquet
 from .live import HEADER, live_file, read_inputs, read_tables
 from .log import LOG, Line, RunFolder, is_unfinished, of_kind, snapshots_named
 from .parts import (
-    DECLARED,
     PER_RUN,
     READABLE,
+    SCHEMAS,
+    STORED,
     LineTimings,
     expect_format,
     home_of,
-    reading,
-    stored_schema,
     timings_in,
     viewed,
     with_texts,
@@ -41,7 +41,7 @@ from .writing import table_of
 JOINED = 128
 """Interactive files that are joined at a time: separate tables need many times the memory of their rows."""
 
-_STORED = (*(table.name for table in COVERED), "texts", "timings")
+_STORED = (*STORED, "texts", "timings")
 """What a piece with requests stores."""
 _T = TypeVar("_T")
 
@@ -167,7 +167,7 @@ class Run:
             wanted = {self.pieces.get(name) for name in (self.pieces if snapshots is None else snapshots)}
             some = [piece for piece in (*self.shards, *self.files) if piece in wanted]
             inputs = read_inputs(self.store, self.lines[0], of_all) if of_all else {}
-            of_run = {name: inputs.get(name, stored_schema(name).empty_table()) for name in of_all}
+            of_run = {name: inputs.get(name, SCHEMAS[name].empty_table()) for name in of_all}
             return of_run | self._of(of_each, some)
 
         return self._read_on(read)
@@ -183,12 +183,12 @@ class Run:
         if snapshot_id is None or name in PER_RUN:
             table = self.stored(name)
         else:
-            table = viewed(self.beside(snapshot_id)[home_of(name)], name)
-            table = table.filter(pc.equal(table["request_id"], self.request_of(snapshot_id)))
+            table = self.beside(snapshot_id)[home_of(name)]
+            table = viewed(table.filter(pc.equal(table["request_id"], self.request_of(snapshot_id))), name)
         if not texts:
             return table
         known = self.texts if snapshot_id is None else self.beside(snapshot_id)["texts"]
-        return with_texts(table, DECLARED[name], known)
+        return with_texts(table, TABLES[name], known)
 
     def beside(self, snapshot_id: str) -> Mapping[str, pa.Table]:
         """The stored tables of the piece of a snapshot, its texts and timings included; those that were read last are kept.
@@ -261,13 +261,10 @@ class Run:
         homes = {home_of(name) for name in reads}
         if piece in self.files:
             return read_tables(live_file(self.store.path, piece), piece, homes)
-
-        def chosen(home: str, stored: Sequence[str]) -> list[str]:
-            wanted = [reading(name, columns)(stored) for name, columns in reads.items() if home_of(name) == home]
-            return [column for column in stored if any(column in some for some in wanted)]
-
+        paths = [path for name, columns in reads.items() if home_of(name) == RECORD for path in paths_of(name, columns)]
+        wanted = dict(reads) | {RECORD: SCHEMA.names if RECORD in reads else [*dict.fromkeys(paths)]}
         return {
-            home: read_parquet(self.folder / path, partial(stored_schema, home), partial(chosen, home))
+            home: read_parquet(self.folder / path, SCHEMAS[home], wanted[home])
             for path in self.shards[piece]
             if (home := table_of(path)) in homes
         }
@@ -322,4 +319,4 @@ def parts_of(lines: list[Line]) -> tuple[dict[str, dict[str, str]], dict[str, st
 def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:
     """The parts of a table, concatenated."""
     filled = [table for table in tables if table.num_rows] or tables[:1]  # empty parts lack the columns of plugins
-    return pa.concat_tables(filled, promote_options="default") if filled else stored_schema(name).empty_table()
+    return pa.concat_tables(filled, promote_options="default") if filled else SCHEMAS[name].empty_table()

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.audit.records import COVERED
 from ...nodes.errors import ErasedError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS
 from ..progress import counted
@@ -29,7 +28,7 @@ from .files import files_below, read_parquet, write_parquet
 from .ids import RUN_ID, new_run_id, run_named, snapshot_id
 from .live import HEADER, LIVE, header_of, live_file, read_inputs
 from .log import Line, RunFolder, is_unfinished, of_kind
-from .parts import LineTimings, Vectors, expect_format, stored_whole
+from .parts import STORED, LineTimings, Vectors, distinct_texts, expect_format, stored_whole
 from .run import Run, parts_of, pieces_of
 from .writing import shard_name, write_parts
 
@@ -276,7 +275,7 @@ class StagedRun:
         """
         requests = tables["snapshots"].num_rows
         took = {f"shard {shard}": LineTimings(sum(seconds.values()), requests, seconds)} if seconds else {}
-        stored = stored_whole(tables, COVERED, vectors, took)
+        stored = stored_whole(tables, vectors, took)
         header = {name: self.begun.body[name] for name in HEADER}
         self.store.commit_files(
             "shard",
@@ -323,10 +322,6 @@ def compact(store: Runs, run_id: str) -> Run:
 def _written(run: Run, names: list[str], files: list[Place]) -> dict[str, Any]:
     """Write some snapshots as the parts of a shard, see `commit_files`; returns what its line says."""
     make_folders(run.folder, run.store.path)
-    read = run.tables(dict.fromkeys([*(table.name for table in COVERED), "texts", "timings"]), names)
-    stored = {name: table.combine_chunks() for name, table in read.items()}
-    texts = stored["texts"]
-    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # texts with a query vector first
-    first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
-    stored["texts"] = texts.take(first).sort_by("sha256")
+    stored = run.tables(dict.fromkeys([*STORED, "texts", "timings"]), names)
+    stored["texts"] = distinct_texts(stored["texts"])
     return run.header | write_parts(run.folder, shard_name(len(run.shards)), stored, files)

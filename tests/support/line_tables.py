@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs.parts import DECLARED
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
@@ -174,8 +173,8 @@ def _made(requests: int, run_id: str, first: int) -> dict[str, pa.Table]:
 def judged(inputs: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The inputs with what the audit step says about them."""
     steps = audit_snapshot
-    records = (steps.request_record, steps.candidate_record)
-    for node in (steps.decisions, *records, steps.conditions, steps.answer_record, steps.snapshots):
+    for node in (steps.decisions, steps.conditions, steps.record, steps.snapshots):
         names = [name for name in node.__annotations__ if name != "return"]
-        inputs[node.__name__] = DECLARED[node.__name__].check(node(**{name: inputs[name] for name in names}))
-    return inputs
+        inputs[node.__name__] = node(**{name: inputs[name] for name in names})
+    record = inputs.pop("record")
+    return inputs | {"record": record.rows, "texts": record.texts}

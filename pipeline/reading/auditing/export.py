@@ -26,9 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ....nodes.audit.records import COVERED
+from ....nodes.audit.records import RECORD, VIEWED, schema_with
 from ....nodes.errors import InputError, StoreError, VerificationError
-from ....nodes.schema import Table
 from ....nodes.tables import PROVENANCE
 from ...config.opening import signer_of
 from ...config.settings import Settings
@@ -38,7 +37,7 @@ from ...progress import counted
 from ...runs import replay
 from ...runs.files import json_bytes
 from ...runs.log import Line, digests_named, of_kind
-from ...runs.parts import TEXTS, problems_in, references
+from ...runs.parts import SCHEMAS, STORED, TEXTS, problems_in, references
 from ...storage.chain import sealed
 from ...storage.signing import Signer
 from ..access import opened
@@ -109,9 +108,9 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     hint = "an export holds what was decided about every row; `show --as xray` has your part of it"
     run = opened(settings, snapshot_id, auditors=hint).run
     found = replay(run, snapshot_id)
-    stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
+    stored = {name: run.table(name, snapshot_id=snapshot_id) for name in STORED}
     texts = run.beside(snapshot_id)["texts"]
-    texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
+    texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored[RECORD])))
     own = own_line(run, snapshot_id)
     if own is None:
         raise StoreError(f"Expected a line of the log that names {run.run_id}, got none", at="LOG")
@@ -142,19 +141,31 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return table.cast(_plain(table.schema)).to_pylist()
 
 
-def _table(rows: list[dict[str, Any]], declared: Table) -> pa.Table:
-    """The table of some rows.
+def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    """The stored table of some rows.
 
     Raises:
         VerificationError: they have other columns, or values of another kind.
     """
-    schema = declared.widened(declared.stored_schema, rows[0] if rows else ())
     try:
-        if all(row.keys() == set(schema.names) for row in rows):
-            return pa.Table.from_pylist(rows, _plain(schema)).cast(schema)
-    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
-        raise VerificationError(f"Expected values of {declared.name}, got others", at="tables") from error
-    raise VerificationError(f"Expected the columns of {declared.name}, got others", at="tables")
+        schema = schema_with(_plugin_columns(rows[0])) if name == RECORD and rows else SCHEMAS[name]
+        found = pa.Table.from_pylist(rows, _plain(schema)).cast(schema)
+    except (ValueError, TypeError, OverflowError, AttributeError, pa.ArrowException) as error:
+        raise VerificationError(f"Expected values of {name}, got others", at="tables") from error
+    if _rows(found) != rows:
+        raise VerificationError(f"Expected the columns of {name}, got others", at="tables")
+    return found
+
+
+def _plugin_columns(row: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The columns of plugins in a row of the record, by table."""
+    found = {}
+    for name, table in VIEWED.items():
+        if table.extra is not None and (own := row.get(name)):
+            found[name] = [
+                column for column in (own[0] if isinstance(own, list) else own) if column not in table.columns
+            ]
+    return found
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -165,6 +176,8 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 def _plain_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type_):
         return pa.list_(_plain_type(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in type_])
     return pa.string() if pa.types.is_timestamp(type_) else type_
 
 
@@ -205,9 +218,9 @@ def check_file(path: Path, signer: Signer, *, anchor: str | None = None) -> Chec
 
 def _problems(content: _Content) -> Iterator[str]:
     """Check that the tables give the digest, the texts their hashes, and the log leads to both."""
-    if content.tables.keys() != {table.name for table in COVERED}:
+    if content.tables.keys() != {*STORED}:
         raise VerificationError("Expected the tables of a snapshot, got others", at="tables")
-    stored = {table.name: _table(content.tables[table.name], table) for table in COVERED}
+    stored = {name: _table(name, content.tables[name]) for name in STORED}
     snapshots = stored["snapshots"]
     provenance = PROVENANCE.build({"part": list(content.provenance), "value": list(content.provenance.values())})
     if snapshots.num_rows != 1:

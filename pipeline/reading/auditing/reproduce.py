@@ -22,7 +22,7 @@ from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...line.driver import Line
 from ...line.provenance import package_versions, parts_of
-from ...runs.parts import VIEWS, stored_tables
+from ...runs.parts import VIEWS, home_of, stored_whole, viewed
 from ..access import opened
 from ..snapshots import Readable
 from .rerun import Recorded, line_of
@@ -129,7 +129,8 @@ def _compared(seen: Readable, recorded: Recorded, line: Line) -> TableDifference
     """The first difference over shards of the run's requests."""
     stored = {table.name: seen.run.table(table.name, snapshot_id=seen.snapshot) for table in VIEWS}
     for tables in recorded.executed(line):
-        ids, computed = flat(tables["snapshots"]["request_id"]), stored_tables(tables, VIEWS)
+        ids, whole = flat(tables["snapshots"]["request_id"]), stored_whole(tables)
+        computed = {table.name: viewed(whole[home_of(table.name)], table.name) for table in VIEWS}
         mine = {name: table.filter(pc.is_in(table["request_id"], ids)) for name, table in stored.items()}
         if found := first_difference(mine, computed):
             return found

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ....nodes.errors import InputError, StoreError
+from ....nodes.tables import TABLES
 from ...config.settings import Settings
 from ...extras import package
-from ...runs.parts import DECLARED, READABLE
+from ...runs.parts import READABLE
 from ..access import opened
 from ..across_runs import read_each
 from ..snapshots import readable
@@ -158,7 +159,7 @@ def tables_of(settings: Settings, names: Sequence[str], runs: Sequence[str] = ()
 
 
 def _with_run(run: Any, name: str) -> pa.Table:
-    table = run.texts if name == "texts" else run.table(name, texts=bool(DECLARED[name].names(free_text=True)))
+    table = run.texts if name == "texts" else run.table(name, texts=bool(TABLES[name].names(free_text=True)))
     return table.add_column(0, "run_id", pa.array([run.run_id] * table.num_rows, pa.string()))
 
 
