@@ -123,18 +123,24 @@ def test_a_canary_of_another_tenant_is_found(crowd: Path, monkeypatch: pytest.Mo
 
 def said_in_conditions(monkeypatch: pytest.MonkeyPatch, words: Callable[[pa.Table, pa.Table], Any]) -> None:
     """Every condition says something of the candidates that were withheld, and of the stored rows."""
-    selected, right, seen = audit_snapshot.selected_rows, audit_snapshot.condition_rows, list[pa.Table]()
+    shown, selected, right = audit_snapshot.shown_rows, audit_snapshot.selected_rows, audit_snapshot.condition_rows
+    seen = list[pa.Table]()
 
     def watched(candidates: pa.Table, *others: Any) -> Any:
-        seen[:] = [candidates.filter(candidates["candidates.withheld"]), others[-1]]
-        return selected(candidates, *others)
+        seen[:] = [candidates.filter(candidates["withheld"])]
+        return shown(candidates, *others)
+
+    def beside(*given: Any) -> Any:
+        seen.append(given[-1])
+        return selected(*given)
 
     def wrong(*said: Any) -> pa.Table:
         found, more = right(*said), words(*seen)
         messages = pa.array([f"{message} {more}" for message in found["message"].to_pylist()], pa.large_string())
         return found.set_column(4, "message", messages)
 
-    monkeypatch.setattr(audit_snapshot, "selected_rows", watched)
+    monkeypatch.setattr(audit_snapshot, "shown_rows", watched)
+    monkeypatch.setattr(audit_snapshot, "selected_rows", beside)
     monkeypatch.setattr(audit_snapshot, "condition_rows", wrong)
 
 
@@ -147,7 +153,7 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condition names a row that was withheld."""
     said_in_conditions(
         monkeypatch,
-        lambda withheld, evidence: evidence["title"].take(pc.unique(withheld["candidates.row"])).to_pylist(),
+        lambda withheld, evidence: evidence["title"].take(pc.unique(withheld["row"])).to_pylist(),
     )
 
 
