@@ -56,10 +56,6 @@ KEPT_SHARE = 3
 TOKENS_PER_TERM, BESIDE_TEXT = 2, 40
 """Estimated tokens of a text per index term, and of what is printed around it."""
 
-_LOWER = bytes(range(256)).lower()
-_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
-"""Nearly the same are texts that differ only in these, and in the case of letters."""
-
 _READ = (
     "evidence_id", "standing", "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
     "document_type", "content_type", "entity", "length", "version", "line_start", "line_end", "byte_start", "byte_end",
@@ -97,8 +93,8 @@ class _Stored:
     byte_start: int
     byte_end: int
     """-1 where they are unknown."""
-    letters: bytes = field(init=False)
-    """Its text without signs and case."""
+    words: bytes = field(init=False)
+    """Its text with one space for any: nearly the same are texts that differ only in spacing."""
     unverified: bool = field(init=False)
     history: bool = field(init=False)
     record: bool = field(init=False)
@@ -118,7 +114,7 @@ class _Stored:
     """What rows share that may become one item: version of a document, rights and trust."""
 
     def __post_init__(self) -> None:
-        self.letters = self.text.translate(_LOWER, _SIGNS)
+        self.words = b" ".join(self.text.split())
         self.unverified = self.lifecycle in (None, "candidate")
         stale = self.lifecycle in ("deprecated", "expired")
         # An unverified row speaks at most as a hint, a stale one as history.
@@ -219,7 +215,7 @@ def _packed(rows: list[_Row], contract: dict[str, Any], asked: AskedWords, lanes
     kept = _kept(rows)
     _drop_repeats(kept, [row.stored.text_sha256 for row in kept], "duplicate")
     alone = [row for row in _kept(kept) if row.stored.conflict_set is None]
-    _drop_repeats(alone, [row.stored.letters or row.number for row in alone], "near_duplicate")
+    _drop_repeats(alone, [row.stored.words for row in alone], "near_duplicate")
     _merge_neighbors(_kept(alone), contract["max_chunk_tokens"] * MERGED_BYTES_PER_TOKEN, asked)
     _cap_unverified(_kept(kept), contract["max_unverified_items"])
     _cap_documents(_kept(alone), contract["max_items_per_source"])

@@ -95,7 +95,7 @@ def packed_fates(rows: list[dict[str, object]], **contract: object) -> dict[obje
     }
 
 
-@pytest.mark.parametrize(("second", "reason"), [("use UTC\n", "duplicate"), ("Use utc!\n", "near_duplicate")])
+@pytest.mark.parametrize(("second", "reason"), [("use UTC\n", "duplicate"), ("use  UTC\n", "near_duplicate")])
 def test_a_duplicate_keeps_its_own_reason(second: str, reason: str):
     rows = [{"text": "use UTC\n", "path": "a.md", "semantic_raw": 0.9}, {"text": second, "path": "b.md"}]
     assert packed_fates(rows) == {
