@@ -87,15 +87,13 @@ def fact_checks(
     if not items.num_rows:
         return FACT_CHECKS.empty()
     place = integers(items["place"])
-    owner, row = integers(pool["contract"])[place], integers(pool["row"])[place]
-    masks = class_lists(contracts["mask"]).take(pa.array(owner)).to_pylist()
+    row = integers(pool["row"])[place]
     paths, sections = gathered(pool["path"], place).to_pylist(), gathered(evidence["section"], row).to_pylist()
     facts, rows = facts_by_request(structured_facts), list[dict[str, Any]]()
     keys = items.select(["request_id", "evidence_id", "place"]).to_pylist()
-    for key, text, mask, path, section in zip(
-        keys, item_texts(items, pool, evidence), masks, paths, sections, strict=True
-    ):
-        for one in findings(text.masked(mask)[0].text, path, section, facts[key["request_id"]]):
+    texts = item_texts(items, pool, evidence, contracts)
+    for key, text, path, section in zip(keys, texts, paths, sections, strict=True):
+        for one in findings(text.text, path, section, facts[key["request_id"]]):
             row = {**key, "value": one.value, "kind": one.kind, "finding": one.finding}
             if (fact := one.fact) is not None:
                 row |= {"field": fact.field, "canonical": fact.value, "record_id": fact.record, "locator": fact.locator}

@@ -28,8 +28,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from .item_texts import ItemText
+from .item_texts import ItemText, Part
 from .line_units import Units
+from .masking import Span
 from .passages import AskedWords, Limits, best_passage
 from .rendering import (
     BARE_FRAME,
@@ -80,8 +81,8 @@ class Budget(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """An item that wants to be shown, as it is printed at its longest, and its text with the levels of the lines (see
-    EVIDENCE) and the section of each of its members."""
+    """An item that wants to be shown, as it is printed with the longest label, line number and notes possible, and its text
+    with the levels of the lines (see EVIDENCE) and the section of each of its members, of which the item has the first."""
 
     item: Item
     dispute: str | None
@@ -105,11 +106,16 @@ class Choice(NamedTuple):
     bound: int = -1
 
 
-def form_of(form: str, bound: str | None) -> str:
-    """The form of what is shown: a cut original is an excerpt, or an outline if `detail` cut it."""
-    if form != "full" or bound is None:
-        return form
-    return "outline" if bound == "detail" else "excerpt"
+class Shown(NamedTuple):
+    """What a block shows of item `n` of its request: the item as it is printed, the part of its text, the members in it, the
+    bytes of it that are masked, and the end of the bytes of the document."""
+
+    n: int
+    item: Item
+    part: Part
+    members: list[int]
+    masked: list[Span]
+    byte_end: int | None
 
 
 class Cost(NamedTuple):
@@ -143,13 +149,13 @@ class Fitting:
         return self.asked.hits(self.units)
 
     def frames(self, wanted: Wanted) -> list[str]:
-        """What is printed around an item with the longest label, line number and notes possible; the longest counts.
+        """What is printed around an item; the longest counts.
 
         Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself
         is counted where it is made.
         """
-        number, sourced = 10 ** len(str(len(self.items))) - 1, wanted.item.path in self._ambiguous
-        ways = [wanted.item._replace(number=number, section=section) for section in dict.fromkeys(wanted.sections)]
+        item, sourced = wanted.item, wanted.item.path in self._ambiguous
+        ways = [item, *[item._replace(section=section) for section in {*wanted.sections} - {item.section}]]
         lines = [lines_of(one, self.look, dated=self._dated, sourced=sourced) for one in ways]
         return [one.head + one.foot for one in lines]
 
@@ -159,8 +165,9 @@ class Fitting:
         """
         found, counter = self._fit(), counters.get(self.budget.tokenizer)
         while not counter.additive and any(choice.number for choice in found):
-            block = pa.array([self._block(found)], pa.large_string())
-            if counter.count(block)[0] <= self.budget.max_tokens:
+            shown = self.shown(found)
+            block, _ = rendered([one.item for one in shown], [one.part.text for one in shown], self.look)
+            if counter.count(pa.array([block], pa.large_string()))[0] <= self.budget.max_tokens:
                 break
             found[max(range(len(found)), key=lambda n: found[n].number)] = Choice(bound=TOKENS)
             for rival in self.parted(found):
@@ -187,8 +194,8 @@ class Fitting:
         dropped = {self.items[n].dispute for n in disputed if not found[n].number}
         return [n for n in disputed if self.items[n].dispute in shown & dropped]
 
-    def places(self, found: Sequence[Choice]) -> list[int]:
-        """Place of each item in the block, 0 = dropped: newest first where the contract requires it, else as chosen.
+    def shown(self, found: Sequence[Choice]) -> list[Shown]:
+        """The chosen items in the order of their block: newest first where the contract requires it, else as chosen.
 
         A model-brief is ordered by group, then in this order within each group.
         """
@@ -198,29 +205,26 @@ class Fitting:
             wanted = self.items[n]
             return groups.index(wanted.item.kind) if groups else 0, -wanted.happened, found[n].number
 
-        order = sorted((n for n, choice in enumerate(found) if choice.number), key=key)
-        places = [0] * len(found)
-        for place, n in enumerate(order, 1):
-            places[n] = place
-        return places
+        order = sorted([n for n, choice in enumerate(found) if choice.number], key=key)
+        members = Counter([self.items[n].dispute for n in order])
+        return [self._shown(n, found[n], members[self.items[n].dispute] == 1) for n in order]
 
-    def _block(self, found: Sequence[Choice]) -> str:
-        """The block of the chosen items."""
-        alone = shown_alone(
-            [one.dispute if choice.number else None for one, choice in zip(self.items, found, strict=True)]
-        )
-        shown = []
-        for n in sorted(range(len(found)), key=self.places(found).__getitem__):
-            one, (number, start, end, bound) = self.items[n], found[n]
-            if number:
-                part = one.text.part(start, end)
-                item = one.item._replace(
-                    form=form_of(one.item.form, BOUNDS[bound] if bound >= 0 else None), conflict_note=alone[n],
-                    number=number, first=part.first, last=part.last, section=one.sections[one.text.member(start)],
-                    above=part.above, below=part.below, cut=bound >= 0,
-                )  # fmt: skip
-                shown.append((item, part.text))
-        return rendered([item for item, _ in shown], [text for _, text in shown], self.look)[0]
+    def _shown(self, n: int, choice: Choice, alone: bool) -> Shown:
+        """An item as it is shown; whether it is the only one of its dispute, if it has one."""
+        item, dispute, _, text, _, sections = self.items[n]
+        number, start, end, bound = choice
+        part = text.part(start, end)
+        if not self.look.fenced:
+            part = part._replace(text="", last=text.line_end)
+        cut_form = item.form if item.form != "full" or bound < 0 else "outline" if bound == DETAIL else "excerpt"
+        printed = item._replace(
+            form=cut_form, conflict_note=alone and dispute is not None, number=number, first=part.first, last=part.last,
+            section=sections[text.member(start)], above=part.above, below=part.below, cut=bound >= 0,
+        )  # fmt: skip
+        clipped = [(max(low, start) - start, min(high, end) - start) for low, high in text.covered]
+        byte_end = None if part.byte_start is None else part.byte_start + end - start
+        masked = [span for span in clipped if span[0] < span[1]]
+        return Shown(n, printed, part, text.within(start, end), masked, byte_end)
 
     def _caps(self, asked: Sequence[int]) -> dict[int, tuple[int, int]]:
         """The maximum tokens of each item's text, and the limit that binds where the text is longer."""
@@ -335,9 +339,3 @@ class _Room:
         wrong = ERROR_LINE.search(units.data, low, high) if item.is_log else None
         first, end = wrong.span() if wrong else (low + item.text.lead[0], low + max(item.text.lead[1], 1))
         return units.at(first), units.at(end - 1)
-
-
-def shown_alone(sets: Sequence[object]) -> list[bool]:
-    """Whether each item is shown without any other member of its conflict set; None is no set."""
-    members = Counter(sets)
-    return [one is not None and members[one] < 2 for one in sets]

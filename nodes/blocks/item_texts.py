@@ -1,7 +1,7 @@
 """The text of an item and the positions of its parts in their document: shared by trimming and fact checks.
 
-Reads packs, the pool and stored texts. Gives an `ItemText` per item (one row's text, or neighbors joined in document
-order) and the `Part` of it that is shown.
+Reads packs, the pool, contracts and stored texts. Gives an `ItemText` per item (one row's text, or neighbors joined in
+document order, masked as the contract says) and the `Part` of it that is shown.
 
 Note: a joined text is the document's own bytes wherever the rows lie side by side. A line break between two rows that
 belongs to neither is restored. Byte positions in the document are known only if they account for every byte of the
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.keys import flattened, gathered, gathered_columns
-from .masking import Span, masked_spans
+from .masking import Span, class_lists, masked_spans
 
 _PLACE = ("line_start", "line_end", "byte_start", "byte_end")
 
@@ -38,8 +38,8 @@ class Part(NamedTuple):
 
 class ItemText(NamedTuple):
     """The text of an item. `members` are the places in the pool of its rows, in document order, `rows` their rows of the
-    frame, `starts` the first byte of each in the text, `lead` the bytes of the leading row; the others are its place in
-    the document.
+    frame, `starts` the first byte of each in the text, `lead` the bytes of the leading row, `covered` those that are masked;
+    the others are its place in the document.
     """
 
     text: str
@@ -51,22 +51,15 @@ class ItemText(NamedTuple):
     line_start: int | None
     line_end: int | None
     byte_start: int | None
-
-    def masked(self, classes: str | None) -> tuple[ItemText, list[Span]]:
-        """The text with some classes masked, and where."""
-        if classes is None:
-            return self, []
-        text, spans = masked_spans(self.text, classes)
-        return self._replace(text=text), spans
+    covered: list[Span]
 
     def part(self, start: int, end: int) -> Part:
         """The part [start, end). Blank lines at the end of the text are not below it, and no line is below the last one
         in the file, which a record with more lines of text than of its own has.
         """
         data = self.text.encode()
-        above, inside, below = (
-            data[low:high].count(b"\n") for low, high in ((0, start), (start, end), (end, len(data.rstrip())))
-        )
+        above, inside = data.count(b"\n", 0, start), data.count(b"\n", start, end)
+        below = data.rstrip().count(b"\n", end)
         byte = None if self.byte_start is None else self.byte_start + start
         return Part(data[start:end].decode(), self._line(above), self._line(above + inside), byte, above, below)
 
@@ -89,20 +82,21 @@ class ItemText(NamedTuple):
         return min(self.line_start + below, self.line_end)
 
 
-def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> list[ItemText]:
+def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table, contracts: pa.Table) -> list[ItemText]:
     """The texts of `items`, rows of `packs` that were kept, whose members are places in the pool."""
     item, members = flattened(items["members"])
-    rows = gathered_columns(pool, ("row", *_PLACE), members)
+    rows = gathered_columns(pool, ("row", "contract", *_PLACE), members)
     text = gathered(evidence["text"], rows["row"])
-    columns = (members, rows["row"], text, pc.binary_length(text), *(rows[name] for name in _PLACE))
+    columns = (members, rows["row"], text, pc.binary_length(text), rows["contract"], *(rows[name] for name in _PLACE))
     stored = [*zip(*(column.to_pylist() for column in columns), strict=True)]
     edges = item.searchsorted(np.arange(items.num_rows + 1)).tolist()
     own = (stored[first:stop] for first, stop in pairwise(edges))
-    return [_joined(rows, lead) for rows, lead in zip(own, items["place"].to_pylist(), strict=True)]
+    masks = class_lists(contracts["mask"]).to_pylist()
+    return [_joined(rows, lead, masks) for rows, lead in zip(own, items["place"].to_pylist(), strict=True)]
 
 
-def _joined(members: Sequence[Sequence[Any]], leading: int) -> ItemText:
-    """The members of an item, in document order, as one text."""
+def _joined(members: Sequence[Sequence[Any]], leading: int, masks: Sequence[str | None]) -> ItemText:
+    """The members of an item, in document order, as one text, masked as its contract says."""
     parts, starts, lead, size = list[str](), list[int](), (0, 0), 0
     for place, _, text, length, *_ in members:
         if parts and not parts[-1].endswith("\n"):
@@ -112,8 +106,11 @@ def _joined(members: Sequence[Sequence[Any]], leading: int) -> ItemText:
         parts.append(text)
         size += length
         lead = (size - length, size) if place == leading else lead
-    (*_, line_start, _, byte_start, _), (*_, line_end, _, byte_end) = members[0], members[-1]
+    (*_, contract, line_start, _, byte_start, _), (*_, line_end, _, byte_end) = members[0], members[-1]
     exact = None not in (byte_start, byte_end) and byte_end - byte_start == size
     places, rows = [member[0] for member in members], [member[1] for member in members]
     at = byte_start if exact else None
-    return ItemText("".join(parts), size, places, rows, starts, lead, line_start, line_end, at)
+    text, covered, mask = "".join(parts), [], masks[contract]
+    if mask is not None:
+        text, covered = masked_spans(text, mask)
+    return ItemText(text, size, places, rows, starts, lead, line_start, line_end, at, covered)

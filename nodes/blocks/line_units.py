@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
@@ -31,6 +31,7 @@ DULL = 127
 PART = DULL - 1
 """The level of parts of a long line behind the first: they nest deepest."""
 
+_SOLID_BYTES = bytes(byte not in b" \t\n\r\x0b\f" for byte in range(256))
 _SPACES, _NO_WORD = re.compile(r"\s+"), re.compile(r"\W+")
 _JOINER = "\u200d"
 
@@ -56,7 +57,8 @@ class Units:
     without blank lines at its end.
 
     `data` are the bytes of the texts, each with a line break behind it. `start`, `tokens` and `chars` have the first byte
-    of each unit and what all units before it cost, and the totals. `level` is that of the line of each unit, see EVIDENCE.
+    of each unit and what all units before it cost, and the totals. `level` is that of the line of each unit, see EVIDENCE;
+    `solid` the end of the last unit before it that is not blank.
     """
 
     def __init__(self, texts: Sequence[str], levels: Sequence[Sequence[int]]) -> None:
@@ -76,8 +78,10 @@ class Units:
             self._cut_line(unit)
         starts = np.array(self.start)
         self.first: list[int] = starts.searchsorted(edges).tolist()
-        solid = np.array([len(text.rstrip()) for text in encoded], np.int64)
-        self.closing: list[int] = starts.searchsorted(edges[:-1] + solid).tolist()
+        solid = np.maximum.reduceat(np.frombuffer(self.data.translate(_SOLID_BYTES), np.uint8), starts[:-1])
+        ends = np.append(0, np.where(solid, np.arange(1, len(starts)), 0))
+        self.solid: list[int] = np.maximum.accumulate(ends).tolist()
+        self.closing = [self.without_blank(first, end) for first, end in pairwise(self.first)]
         self.chars = [0, *accumulate(map(len, self.printed))]
         self.tokens = self.chars
 
@@ -118,5 +122,5 @@ class Units:
 
     def without_blank(self, start: int, end: int) -> int:
         """The end of the units [start, end) without blank ones at their end."""
-        shown = self.data[self.start[start] : self.start[end]].rstrip()
-        return bisect_left(self.start, self.start[start] + len(shown), start, end)
+        solid = self.solid[end]
+        return solid if solid > start else start

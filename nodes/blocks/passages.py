@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -52,16 +53,17 @@ class Word(NamedTuple):
     begin: bytes
     endings: tuple[bytes, ...]
 
-    @classmethod
-    def of(cls, term: str) -> Word:
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of(term: str) -> Word:
         """Of a stem; of ideographs the first two."""
         data = term.encode()
         if data[0] >= _IDEOGRAPH:
-            return cls(term[:2].encode(), (b"",))
+            return Word(term[:2].encode(), (b"",))
         if len(data) == PREFIX and data.endswith(b"i"):
-            return cls(data[:-1], (b"i", b"y"))
+            return Word(data[:-1], (b"i", b"y"))
         twice = data[-1:]
-        return cls(data[:PREFIX], (b"", *(end.replace(b"*", twice) for end in _ENDINGS.get(len(data), ()))))
+        return Word(data[:PREFIX], (b"", *(end.replace(b"*", twice) for end in _ENDINGS.get(len(data), ()))))
 
     def places(self, text: bytes, lowered: bytes) -> Iterator[tuple[int, int]]:
         """Where such words, or humps of identifiers, begin in a text, and which of the endings each has."""
@@ -176,9 +178,10 @@ def best_passage(
         end = _reach(units, begin, closing, limits)
         return begin, end if end >= closing else _end(units, begin, end)
 
-    for unit, _, _ in hits if most < everything else ():
+    containing = {unit if unit < last else last for unit, _, _ in hits} if most < everything else ()
+    for unit in sorted(containing):
         # A passage begins with the statement, or the part of a long line, that contains a word.
-        begin = _begin(levels, min(unit, last), tried)
+        begin = _begin(levels, unit, tried)
         if begin > tried:
             tried, other = begin, passage(begin)
             gain = _gain(hits, *other)

@@ -87,16 +87,16 @@ class Line:
             boundary_filtering.pool, task_aware_reranking.rerank_weights, task_aware_reranking.score_terms,
             task_aware_reranking.ranked,
             evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks,
-            budget_trimming.trims, budget_trimming.trimmed, citation_binding.citations,
-            citation_binding.item_details, context_projection.blocks,
+            budget_trimming.items, budget_trimming.trims, budget_trimming.trimmed,
+            citation_binding.citations, citation_binding.item_details, context_projection.blocks,
         ):  # fmt: skip
             if node.__name__ not in overrides:
                 names = [name for name in node.__annotations__ if name != "return"]
                 made = node(**{name: known[name] for name in names})
-                known[node.__name__] = TABLES[node.__name__].check(made)
+                known[node.__name__] = TABLES[node.__name__].check(made) if node.__name__ in TABLES else made
             if node.__name__ == until:
                 break
-        return {name: table for name, table in known.items() if name not in self.beside}
+        return {name: table for name, table in known.items() if isinstance(table, pa.Table)}
 
     def block(self, **overrides: pa.Table) -> str:
         """The text of the only request's block."""
