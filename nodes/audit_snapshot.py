@@ -84,8 +84,6 @@ def decisions(
     packs: Packs,
     trims: Trims,
     trimmed: Trimmed,
-    citations: Citations,
-    contracts: Contracts,
     evidence: Evidence,
     placements: Placements,
 ) -> Decisions:
@@ -93,7 +91,7 @@ def decisions(
 
     The earliest stage that removed a row decided it; a row that no stage removed was selected.
     """
-    columns = decision_columns(candidates, verdicts, pool, ranked, packs, trims, trimmed, citations, contracts)
+    columns = decision_columns(candidates, verdicts, pool, ranked, packs, trims, trimmed)
     row, placement = candidates["row"], candidates["placement"]
     columns |= gathered_columns(evidence, ("source_id", "path", "evidence_kind", "redactions"), row)
     redacted = _some(columns.pop("redactions"))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from hashlib import sha256
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -169,8 +169,8 @@ def _wanted(
     for text, item, dispute, when, of, (low, high), (first, stop) in own:
         last = text.line_end
         lines_to = (last, None if last is None else last + 1)
-        longest = Item._make((*item, dispute is not None, numbers[of], *lines_to, sections[first], 0, 0, False))
-        wanted.append(Wanted(longest, dispute, when, text, levels[low:high], sections[first:stop]))
+        values: tuple[Any, ...] = (*item, dispute is not None, numbers[of], *lines_to, sections[first], 0, 0, False)
+        wanted.append(Wanted(Item(*values), dispute, when, text, levels[low:high], sections[first:stop]))
     return wanted
 
 

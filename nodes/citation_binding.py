@@ -1,4 +1,4 @@
-"""Citation binding: every label of a block resolves to source, version, span and hash, or it is dropped.
+"""Citation binding: every label of a block resolves to source, version, span and hash.
 
 Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block,
 and `item_details`, the other fields of a bundle's items.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .blocks.masking import class_lists, masked
 from .blocks.rendering import authority_word, locator
-from .columns.keys import flags_at, flat, gathered, gathered_columns, integers
+from .columns.keys import flat, gathered, gathered_columns, integers
 from .tables import (
     CITATIONS,
     ITEM_DETAILS,
@@ -47,7 +47,7 @@ def citations(trimmed: Trimmed, pool: Pool, contracts: Contracts, evidence: Evid
     """The citation map, by request and place in the block. A locator names the first line shown, and its section.
 
     A citation resolves by lines, by bytes, or by the version of the text; a record without a path needs none. Where the
-    contract requires citations, one that does not resolve is left out together with its item.
+    contract requires citations, packing drops what has none of them.
     """
     rows = gathered_columns(pool, ("contract", "row", "version", *_POOLED), trimmed["place"])
     stored = {name: rows[name] for name in _POOLED} | gathered_columns(evidence, _CITED, rows["row"])
@@ -63,7 +63,7 @@ def citations(trimmed: Trimmed, pool: Pool, contracts: Contracts, evidence: Evid
     places = [locator(*values) for values in zip(*(column.to_pylist() for column in named), strict=True)]
     for name in ("source_id", "path", "section"):
         stored[name] = masked(stored[name], mask)
-    table = CITATIONS.build(
+    return CITATIONS.build(
         {
             **{name: trimmed[name] for name in shared},
             **{name: column for name, column in stored.items() if name not in ("title", "authority")},
@@ -73,8 +73,6 @@ def citations(trimmed: Trimmed, pool: Pool, contracts: Contracts, evidence: Evid
             "resolves": resolves,
         }
     )
-    required = flags_at(contracts["require_citation"], owner)
-    return table.filter(pc.or_(resolves, pa.array(~required)))
 
 
 def item_details(

@@ -2,13 +2,14 @@
 
 Reads trimmed items and their citations. Gives `blocks`, one row per contract, an empty block included.
 
-Note: projection has no authority of its own. It prints cited items with the texts that trimming left; stored rows
+Note: projection has no authority of its own. It prints the cited items with the texts that trimming left; stored rows
 provide only the frame of a text (path, section, kind, date). It writes no messages: `context-block`, `citation-pack`
 and `model-brief` are shapes of one block, not prompts.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import pairwise
 
 import numpy as np
@@ -17,9 +18,13 @@ import pyarrow.compute as pc
 
 from .blocks.rendering import Item, looks_of, reasons, rendered, stored_parts
 from .blocks.token_counting import Counters
-from .columns.digests import text_sha256
 from .columns.keys import constants, flat, integers, positions, take_or
 from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Pool, Ranked, Trimmed, Trims
+
+_SHOWN = (
+    "form", "standing", "fact_note", "conflict_note", "label", "line_start", "line_end", "lines_above", "lines_below", "cut",
+    "visible_text",
+)  # fmt: skip
 
 
 def blocks(
@@ -36,21 +41,16 @@ def blocks(
 
     `tokens` and `chars` count the whole rendering; `bound_by` is the first limit that bound, by order of the items.
     """
-    cited = np.full(pool.num_rows, -1)
-    cited[integers(citations["place"])] = np.arange(citations.num_rows)
-    cited = cited[integers(trimmed["place"])]
-    shown = trimmed.filter(pa.array(cited >= 0))
-    place, looks = integers(shown["place"]), looks_of(contracts)
+    place, looks = integers(trimmed["place"]), looks_of(contracts)
     owner = integers(pool["contract"])[place]
-    sections = citations["section"].take(pa.array(cited[cited >= 0])).to_pylist()
-    said = [shown[name].to_pylist() for name in ("form", "standing", "fact_note")]
-    numbers = [int(label.rpartition("#")[2]) for label in shown["label"].to_pylist()]
-    notes, first, last = (shown[name].to_pylist() for name in ("conflict_note", "line_start", "line_end"))
-    cuts = [shown[name].to_pylist() for name in ("lines_above", "lines_below", "cut")]
-    columns = (*said, reasons(shown, ranked), notes, numbers, first, last, sections, *cuts)
+    form, standing, fact, alone, label, first, last, above, below, cut, texts = (
+        trimmed[name].to_pylist() for name in _SHOWN
+    )
+    numbers = [int(name.rpartition("#")[2]) for name in label]
+    sections = citations["section"].to_pylist()
+    said = (form, standing, fact, reasons(trimmed, ranked), alone, numbers, first, last, sections, above, below, cut)
     rows = stored_parts(evidence, integers(pool["row"])[place])
-    items = [Item(*values) for values in zip(*rows, *columns, strict=True)]
-    texts = shown["visible_text"].to_pylist()
+    items = [Item(*values) for values in zip(*rows, *said, strict=True)]
     edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
     made = [
         rendered(items[first:stop], texts[first:stop], look)
@@ -67,11 +67,11 @@ def blocks(
             "request_id": contracts["request_id"],
             "block_ref": [ref for _, ref in made],
             "text": text,
-            "text_sha256": text_sha256(text),
+            "text_sha256": [sha256(text.encode()).hexdigest() for text, _ in made],
             "shape": contracts["output_shape"],
             "items": np.diff(edges).astype(np.int32),
             "tokens": tokens.astype(np.int32),
-            "chars": pc.cast(pc.utf8_length(text), pa.int32()),
+            "chars": [len(text) for text, _ in made],
             "tokenizer": contracts["tokenizer"],
             "bound_by": take_or(bound["bound_by"], positions(contracts["request_id"], bound["request_id"])),
         }

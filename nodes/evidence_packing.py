@@ -124,7 +124,8 @@ class _Stored:
             self.standing = "history"
         self.history = stale or self.standing == "history"
         self.record = self.origin_class == "structured-sot"
-        self.resolves = self.path is None or (self.line_start, self.byte_start, self.version) != (None, -1, None)
+        exact = self.byte_start >= 0 and self.byte_end - self.byte_start == len(self.text)
+        self.resolves = self.path is None or exact or (self.line_start, self.version) != (None, None)
         self.form = (  # S0.67
             "conflict-note" if self.conflict_set is not None
             else "hint" if self.unverified or self.standing == "hint"

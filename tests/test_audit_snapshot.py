@@ -123,12 +123,12 @@ def test_the_members_of_an_item_that_a_cap_dropped_share_its_reason(limit: str, 
     assert fates["a.md: lead"] == fates["a.md: member"] == expected
 
 
-def test_an_item_whose_citation_does_not_resolve_was_not_shown():
-    tables = line_tables(1)
-    set_where(tables, "citations", "shown", resolves=False)
-    assert fate(judged(tables), "shown") == ("rejected", "cite", "require_citation", "citation_unresolved", "none")
-    set_where(tables, "contracts", "r0001", require_citation=False)
-    assert fate(judged(tables), "shown")[0] == "selected"
+def test_a_row_whose_citation_does_not_resolve_was_not_shown():
+    nowhere = {"line_start": None, "byte_start": None, "version": None}
+    rows = [{"text": "lost", "path": "a.md", **nowhere}, {"text": "found", "path": "b.md"}]
+    fates = packed_fates(rows)
+    assert fates["a.md: lost"] == ("rejected", "cite", "require_citation", "citation_unresolved")
+    assert fates["b.md: found"][0] == packed_fates(rows, require_citation=False)["a.md: lost"][0] == "selected"
 
 
 @pytest.mark.parametrize(

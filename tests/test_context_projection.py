@@ -107,8 +107,13 @@ def test_every_contract_has_one_block_and_its_hash() -> None:
 
 def test_projection_prints_only_what_is_cited() -> None:
     made = line(STORY).run()
-    none = made["citations"].slice(0, 0)
-    assert line(STORY).run(citations=none)["blocks"]["text"].to_pylist() == [""]
+    first = {name: made[name].slice(0, 1) for name in ("trimmed", "citations")}
+    (block,) = line(STORY).run(**first)["blocks"].to_pylist()
+    assert [label for label in made["citations"]["label"].to_pylist() if f"[{label}]" in block["text"]] == [
+        first["citations"]["label"][0].as_py()
+    ]
+    with pytest.raises(ValueError, match="shorter"):
+        line(STORY).run(citations=first["citations"])
 
 
 def test_a_model_brief_groups_by_kind_and_keeps_excerpts_short() -> None:

@@ -168,7 +168,7 @@ def _sha(value: Sequence[object]) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
-MOST_CALLS = 18_000
+MOST_CALLS = 16_400
 """Calls of Python and of built-in functions that one warm lexical request may make: lowered as the line gets shorter."""
 
 

@@ -69,8 +69,6 @@ def decision_columns(
     packs: pa.Table,
     trims: pa.Table,
     trimmed: pa.Table,
-    citations: pa.Table,
-    contracts: pa.Table,
 ) -> dict[str, Any]:
     """The columns of DECISIONS that come from the line's tables, in the order of `candidates`."""
     rows = pool.num_rows
@@ -80,16 +78,13 @@ def decision_columns(
     # A merged row shares its item's outcome, including the item's own reason; a duplicate has its own outcome.
     lead = _leads(packs, rows)[pack]
     lead_place = np.append(integers(packs["place"]), -1)[lead]
-    cut, item, citation = (_rows_at(table["place"], rows)[lead_place] for table in (trims, trimmed, citations))
+    cut, item = (_rows_at(table["place"], rows)[lead_place] for table in (trims, trimmed))
     shown = np.zeros(rows + 1, dtype=bool)
     shown[integers(flattened(trimmed["members"])[1])] = True
-    required = truth(contracts["require_citation"])[integers(pool["contract"])]
-    cited = np.append(truth(citations["resolves"]), False)[citation] | ~np.append(required, False)[place]
-
     # The first step that holds decides, see `_STEPS`; the last one, for rows that pass every step, always holds.
     steps = [
         ~truth(verdicts["admitted"]), (place < 0) & present(candidates["replaced_by"]), place < 0, rank < 0, pack < 0,
-        np.append(integers(packs["position"]), 0)[lead] == 0, item < 0, ~cited, (lead != pack) & ~shown[place], lead != pack,
+        np.append(integers(packs["position"]), 0)[lead] == 0, item < 0, (lead != pack) & ~shown[place], lead != pack,
         np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     # Candidates share a few dozen outcomes: each is computed once, and used for all its rows.
@@ -139,7 +134,7 @@ def _leads(packs: pa.Table, rows: int) -> Int:
     return leads
 
 
-_STEPS = ("gate", "replaced", "walls", "rank", "select", "pack", "trim", "cite", "cut", "merged", "shown")
+_STEPS = ("gate", "replaced", "walls", "rank", "select", "pack", "trim", "cut", "merged", "shown")
 """What decides a candidate, in order; `cut` is a row of a shown item of which nothing is left."""
 
 
@@ -154,7 +149,6 @@ _FATES = {
     "replaced": _Fate("rejected", "merge", None, "replaced"),
     "walls": _Fate("rejected", "gate", "walls", "wall_disagreement"),
     "rank": _Fate("rejected", "rank", None, "low_score"),
-    "cite": _Fate("rejected", "cite", "require_citation", "citation_unresolved"),
     "merged": _Fate("selected", "pack", None, "merged"),
     "shown": _Fate("selected", "project", None, "selected"),
 }

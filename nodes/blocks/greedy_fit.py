@@ -305,7 +305,7 @@ class _Room:
         start, end = opening, closing
         tokens, chars = units.cost(opening, closing)
         whole, bound = tokens, -1
-        if tokens > min(cap, left_tokens) or chars > left_chars:
+        if tokens > cap or tokens > left_tokens or chars > left_chars:
             most = min(left_tokens, request.budget.max_chunk_tokens) - mark.tokens
             limits = Limits(min(cap - mark.tokens, most), left_chars - mark.chars, most)
             start, end = best_passage(units, opening, closing, self._focus(n), item.is_log, limits, request.hits)

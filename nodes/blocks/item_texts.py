@@ -65,7 +65,7 @@ class ItemText(NamedTuple):
 
     def member(self, byte: int) -> int:
         """The number of the member that a byte is in."""
-        return max(bisect_right(self.starts, byte) - 1, 0)
+        return bisect_right(self.starts, byte) - 1
 
     def within(self, start: int, end: int) -> list[int]:
         """The members that are in [start, end) at least in part."""
@@ -77,9 +77,8 @@ class ItemText(NamedTuple):
         ]
 
     def _line(self, below: int) -> int | None:
-        if self.line_start is None or self.line_end is None:
-            return None if self.line_start is None else self.line_start + below
-        return min(self.line_start + below, self.line_end)
+        line = None if self.line_start is None else self.line_start + below
+        return line if line is None or self.line_end is None or line < self.line_end else self.line_end
 
 
 def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table, contracts: pa.Table) -> list[ItemText]:

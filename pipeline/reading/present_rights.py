@@ -117,22 +117,18 @@ def _judged(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 def _rendered(tables: dict[str, pa.Table], contracts: pa.Table) -> pa.Table:
     """The block of the items that are left. What a fact said of an item may be of a row that is withheld now."""
-    trimmed, details = tables["trimmed"], tables["item_details"]
-    cited = tables["citations"].take(pc.index_in(details["evidence_id"], value_set=tables["citations"]["evidence_id"]))
-    trimmed = _with(trimmed, "fact_note", pa.nulls(trimmed.num_rows, pa.large_string()))
-    trimmed = trimmed.filter(pc.is_in(trimmed["evidence_id"], value_set=cited["evidence_id"].combine_chunks()))
-    place = pa.array(range(trimmed.num_rows), pa.int64())  # the items are the pool
+    details = tables["item_details"]
+    place = pa.array(range(details.num_rows), pa.int64())  # the items are the pool
     trimmed, citations, ranked = (
-        table.take(pc.index_in(trimmed["evidence_id"], value_set=table["evidence_id"].combine_chunks())).append_column(
-            "place", place
-        )
-        for table in (trimmed, tables["citations"], tables["ranked"])
+        table.take(positions(details["evidence_id"], table["evidence_id"])).append_column("place", place)
+        for table in (tables["trimmed"], tables["citations"], tables["ranked"])
     )
+    trimmed = _with(trimmed, "fact_note", pa.nulls(details.num_rows, pa.large_string()))
     pool = pa.table({"contract": positions(trimmed["request_id"], contracts["request_id"]), "row": place})
     rows = pa.table({
-        **{name: cited[name] for name in ("evidence_kind", "path", "source_id", "text_sha256")},
+        **{name: citations[name] for name in ("evidence_kind", "path", "source_id", "text_sha256")},
         "title": details["title"], "authority": details["authority"], "event_time": details["updated_at"],
-    }).take(pc.index_in(trimmed["evidence_id"], value_set=details["evidence_id"]))  # fmt: skip
+    })  # fmt: skip
     plain = _with(contracts, "tokenizer", [BASE] * contracts.num_rows)
     return blocks(trimmed, citations, plain, TRIMS.empty(), ranked, pool, rows, Counters())
 
