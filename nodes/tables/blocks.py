@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ..schema import boolean, caller, int32, place, string, table, text, texts, timestamp
+from ..schema import boolean, caller, int32, string, table, text, texts, timestamp
 from .corpus import EVIDENCE
 from .packing import TRIMMED
 
@@ -21,7 +21,6 @@ CITATIONS = table(
     position=caller(int32("order in the block, from 1")),
     **TRIMMED.take("label", "standing", "visible_sha256", "line_start", "line_end", "byte_start", "byte_end"),
     evidence_id=caller(string("the snapshot item")),
-    place=place("its place in the pool"),
     source_id=caller(string("the source, masked as the text is")),
     path=caller(text("path inside the source, masked as the text is", nullable=True)),
     section=caller(text("section", nullable=True)),
