@@ -134,7 +134,7 @@ def _made(requests: int, run_id: str, first: int) -> dict[str, pa.Table]:
             form=lambda *_: "full",
             conflict_note=lambda *_: False,
         ),
-        "citations": per_pair("citations", shown, place=place, resolves=lambda *_: True),
+        "citations": per_pair("citations", shown, resolves=lambda *_: True),
         "item_details": per_pair("item_details", shown),
         "blocks": per_request(
             "blocks",
