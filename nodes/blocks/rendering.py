@@ -286,8 +286,10 @@ def lines_of(item: Item, look: Look, *, dated: bool, sourced: bool) -> ItemLines
         cited = f"[{label}] {place}\n  {stated}{further}; {clean(item.reason)}; sha256 {item.text_sha256[:16]}\n"
         return ItemLines(cited, "", "")
     usual = further[2:] if stated == USUAL else stated + further
-    missing = item.above + item.below
-    left_out = f"… {missing} line{'' if missing == 1 else 's'} …\n" if missing else CUT_MARK * item.cut
+    missing = item.above or item.below
+    lines = "line" if missing == 1 else "lines"
+    lines += f" above, {item.below} below" if item.above and item.below else ""
+    left_out = f"… {missing} {lines} …\n" if missing else CUT_MARK * item.cut
     ends = item.below or not item.above
     # What an item says of itself comes before any word of a source, and no name of a source begins like it.
     said = f" ({usual})" if usual else ""

@@ -14,7 +14,7 @@ from typing import Any
 from ...nodes.errors import InputError, StoreError
 from ..config.opening import head_of
 from ..config.settings import Settings
-from ..progress import Say, counted
+from ..progress import Say
 from .following import (
     FOLLOWS_NOTHING,
     IndexRequest,
@@ -45,9 +45,7 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
         request = IndexRequest(paths=(folder,), semantic=False)
         vectors = "; `index` also makes vectors" if encoder_available()[0] else ""
         say(f"reading {folder} as project {settings['project']}{vectors}")
-        report = index_followed(settings, request, progress=progress)
-        rows = sum(report.rows.values())
-        say(f"read {counted(rows, 'row')} in {report.seconds:.1f} s" if rows else report.text().rstrip())
+        say(index_followed(settings, request, progress=progress).text().rstrip())
         return settings
     followed = imports(settings)
     if not followed and settings.origin("corpus") == "default" and folders_in(settings):
