@@ -3,7 +3,7 @@
 Reads `ranked`, the pool and the texts of its rows. Gives `packs`: every ranked row exactly once, kept with a place, or dropped with a
 reason. No row is added: each rule reads only the request's own candidates.
 
-Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
+Rules in order: a citation that cannot resolve (where the contract requires one), the same text, one that differs only in spacing,
 neighbors of one document version (merged as far as they add words of the question), the cap on unverified items, the
 cap per document, and at last the number of items that trimming tries. A role only orders the kept rows (its first and
 last kinds, and one item of each source before a second of any).
@@ -94,7 +94,7 @@ class _Stored:
     byte_end: int
     """-1 where they are unknown."""
     words: bytes = field(init=False)
-    """Its text with one space for any: nearly the same are texts that differ only in spacing."""
+    """Its text with one space for any: texts that differ only in spacing are near duplicates."""
     unverified: bool = field(init=False)
     history: bool = field(init=False)
     record: bool = field(init=False)

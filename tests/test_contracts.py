@@ -94,6 +94,27 @@ def test_every_gate_is_explained_with_the_rule_that_decides(resolver):
     assert found["refusal"] is None
 
 
+@pytest.mark.parametrize(("zone", "rule", "says"), [
+    ("restricted", "", "Every zone."),
+    ("private", "grants[0], principals.ana.projects[0]", "Rows whose zone is at most private or is at most internal in shop."),
+    ("internal", "grants[0], principals.ana.projects[0]", "Rows whose zone is at most internal in shop."),
+])  # fmt: skip
+def test_of_two_grants_of_a_project_either_suffices(resolver, tmp_path, zone, rule, says):
+    second = SHARED | {"principal": "ana", "project": "shop", "zones": zone}
+    (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": GRANTS["principals"], "grants": [second]}))
+    two = ContractResolver(
+        resolver.corpus, load_grants(tmp_path / "grants.yaml"), resolver.policies, "ana", NOON, resolver.defaults
+    )
+    told = {gate["gate"]: (gate["rule"], gate["says"]) for gate in explain(two.scope(fields()))["gates"]}
+    assert told["zone"] == (rule, says)
+
+
+@pytest.mark.parametrize(("denied", "words"), [("hr/", "hr/ or (none)"), ("path:hr/", "path:hr/")])
+def test_a_denial_says_whether_it_denies_rows_without_a_path(resolver, denied, words):
+    told = {gate["gate"]: gate["says"] for gate in explain(resolver.scope(fields(denied_paths=[denied])))["gates"]}
+    assert told["path_deny"] == f"Rows whose path does not match {words}."
+
+
 def rules(resolver: ContractResolver, **given) -> list[tuple[str, str, str]]:
     return [(one["level"], one["rule"], one["at"]) for one in lint(resolver, fields(**given))]
 

@@ -337,4 +337,7 @@ def test_a_failure_in_a_log_begins_a_chunk_that_links_the_files_it_names() -> No
     log = 'run\n\n FAIL  src/a.test.ts > adds\nexpected 1\n\nTraceback:\n  File "shop/cart.py", line 3, in total\nKeyError: no\n'
     chunks = read_document("run.log", log).chunks
     assert [(c.line_start, c.links) for c in chunks] == [(1, ()), (3, ()), (6, ("shop/cart.py",))]
+    pytest_ = "____ test_a ____\n\nE   KeyError\n\na.py:1: KeyError\n____ test_b ____\n\n>   b()\n\nb.py:2: KeyError\n"
+    chunks = read_document("run.log", pytest_).chunks
+    assert [(c.line_start, c.links) for c in chunks][-2:] == [(3, ("a.py",)), (6, ("b.py",))]
     assert read_document("b.log", "at f (/app/a.js:1:2)\n").chunks[0].links == ("/app/a.js",)

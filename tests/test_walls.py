@@ -92,6 +92,7 @@ REFUSED: list[Refusal] = [
     ({"origin_class": "external"}, {"accepted_authority": ["current-workspace"]}, {}, "accepted_authority"),
     ({"authority": 0}, {"min_authority": 1}, {}, "min_authority"),
     ({"authority": None}, {"min_authority": 1}, {}, "min_authority"),
+    ({"authority": -1}, {}, {}, "min_authority"),
 ]
 REFUSED_BY_TIME: list[Refusal] = [
     ({"placements": [(NOON + DAY, None, None)]}, {}, {}, "recorded"),
@@ -345,6 +346,15 @@ def test_a_bound_whose_zone_nobody_knows_reaches_nothing() -> None:
     at = world.bounds.schema.get_field_index("zone")
     world.bounds = world.bounds.set_column(at, world.bounds.schema.field(at), pa.array(["attic"]))
     assert judged(world)["decided_by"].to_pylist() == ["zone"]
+
+
+def test_no_level_is_none_that_a_mode_leaves_out() -> None:
+    world = world_of([{"level": None}, {"level": ""}], [{}], [{}])
+    at = world.contracts.schema.get_field_index("excluded_levels")
+    field = world.contracts.schema.field(at)
+    world.contracts = world.contracts.set_column(at, field, pa.array([[""]], field.type))
+    assert stops(world) == {0: None, 1: "level"}
+    assert judged(world)["decided_by"].to_pylist() == [None, "level"]
 
 
 # --- properties ------------------------------------------------------------------------------------------------------

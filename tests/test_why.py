@@ -12,6 +12,7 @@ import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
+from scoped_retrieval.nodes.walls.gate import Case
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.contracts.why import audit_trail, refusals, remedies, why_not
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -85,7 +86,7 @@ def why(world: SimpleNamespace, evidence: str, *, who: str = "ana", snapshot: st
     ("readers.md", "principals", "the row's list of readers", "that bob or one of their groups is among ops"),
     ("nobody.md", "principals", "the row's list of readers", "only that bob or one of their groups is among nobody"),
     ("source.md", "source_deny", "request.denied_sources: source does not match *:wiki or external", "a request that admits source external:wiki"),
-    ("keys/path.md", "path_deny", "request.denied_paths: path does not match keys/", "a request that admits path keys/path.md"),
+    ("keys/path.md", "path_deny", "request.denied_paths: path does not match keys/ or (none)", "a request that admits path keys/path.md"),
     ("branch.md", "branch", "request.branch: branch is none or main", "a request that admits branch dev"),
     ("tree.md", "workspace", "request.workspace_root: work tree is none or that of the request, none", "a request that admits work tree /w"),
     ("hidden.md", "visibility", "the row", "only a row with another declared visibility; no contract shows this one"),
@@ -234,6 +235,43 @@ def test_what_would_admit_a_row_does(world, change, granted):
             assert _after(module, contract[0], bounds, frame, position, len(found)) is None
 
 
+UNSAID = {
+    "zone": "private",
+    "lifecycle": None,
+    "authority": None,
+    "excluded_roles": ["critic", "architect"],
+    "namespace": "ui",
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "contract", "bounds", "gate", "rule", "needed"),
+    [
+        ({"zone": None}, {}, [{}], "zone", "g0: zone is at most private", "a grant that admits zone restricted"),
+        ({}, {"include_states": ["verified", "candidate"]}, [{"states": ["verified"]}], "lifecycle", "g0: state is verified",
+         "a grant that admits state candidate"),
+        ({}, {"role": "architect"}, [{}], "role", "role architect: list of excluded roles does not name architect",
+         "a role that is none of critic, architect"),
+        ({}, {"min_authority": 2}, [{}], "min_authority", "request.min_authority: authority is at least 2",
+         "a request that admits authority 0"),
+        ({}, {"namespace": "core"}, [{"namespaces": ["ui"]}, {"namespaces": ["core"]}], "namespace",
+         "request.namespace: namespace is none or core", "a request that admits namespace ui"),
+        ({}, {"namespace": "core"}, [{"namespaces": ["ui"], "zone": "public"}, {"namespaces": ["core"]}], "namespace",
+         "g1: namespace is none or core, request.namespace: namespace is none or core",
+         "a grant that admits namespace ui and a request that admits namespace ui"),
+    ],
+)  # fmt: skip
+def test_what_would_admit_a_row_is_what_its_gate_asks_for(row, contract, bounds, gate, rule, needed):
+    """A word that is missing is named by what it counts as; of several grants those count that let the row come this far."""
+    free = {"namespace": None, "role": None, "excluded_zones": [], "purpose": "p", "include_states": ["verified"]}
+    granted = {"project": "shop", "zone": "private", "namespaces": None, "states": None, "users": [], "sources": None}
+    granted |= {"paths": None, "denied_paths": []}
+    held = [granted | {"rule_id": f"g{n}"} | each for n, each in enumerate(bounds)]
+    stored = about("a.md", owner_project="shop") | UNSAID | row
+    case = Case(free | contract, held, stored, [])
+    assert next(each for each in GATES if each.name == gate).opening(case)[:2] == (rule, needed)
+
+
 def _after(module, contract, bounds, frame, position, steps) -> str | None:
     """The gate that still stops the row once every remedy was followed."""
     import copy
@@ -292,7 +330,7 @@ def test_a_row_that_mode_or_role_leaves_out_names_them(world):
 
     assert told("late.md")[0] == ("level", "mode planning: level is not sprint")
     assert told("shown.md") == [("path_allow", "mode planning: path matches late.md or zone.md or keys/")]
-    assert told("keys/path.md") == [("path_deny", "mode planning: path does not match **/path.md")]
+    assert told("keys/path.md") == [("path_deny", "mode planning: path does not match **/path.md or (none)")]
     assert told("zone.md") == [
         ("zone", "principals.bob.projects[0]: zone is at most internal, mode planning: zone is not private")
     ]

@@ -45,7 +45,7 @@ WORDS = {
     "merged": "shown as part of the item it was merged into",
     "low_score": "ranked below the items that were chosen",
     "duplicate": "another item has the same text",
-    "near_duplicate": "another item has nearly the same text",
+    "near_duplicate": "another item has a text that differs only in spacing",
     "unverified_cap": "the cap on unverified items was reached",
     "source_cap": "the cap on items of one source was reached",
     "budget_items": "the limit on items was reached",

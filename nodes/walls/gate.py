@@ -127,15 +127,6 @@ class Case:
         """The bounds of the row's project."""
         return [bound for bound in self.bounds if bound["project"] == self.row["owner_project"]]
 
-    def rules(self) -> str:
-        """The grants that bound the row's project."""
-        return ", ".join(bound["rule_id"] for bound in self.here())
-
-    def grant(self, **columns: Any) -> None:
-        """Give the grants of the row's project other values."""
-        for bound in self.here():
-            bound |= columns
-
 
 @dataclass(frozen=True)
 class Ground:

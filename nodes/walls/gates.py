@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ..scope.selectors import AND, allows_pathless, denies_pathless
+from ..scope.selectors import AND, NO_PATH, allows_pathless, denies_pathless
 from ..tables import CONTRACT_BOUNDS, EVIDENCE
 from ..vocabulary import LIFECYCLES, ZONES
 from .gate import (
@@ -42,9 +43,8 @@ from .gate import (
 
 ROOT, LEAK_TEST = "/leak-test/tree", "leak-test"
 """The work tree and the role of the leak test."""
-LEFT_OUT, NO_PATH = "left-out zone", "no path"
-"""The reasons for canaries in a zone that the mode excludes, and without a path where the request denies a folder: they
-may belong to it."""
+LEFT_OUT = "left-out zone"
+"""The reason for canaries in a zone that the mode excludes."""
 _DENIED = "leak-test:denied"
 _NO_VALUE = object()
 """For a limit under which no value is free."""
@@ -53,6 +53,16 @@ _SOURCES = 50
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
+
+
+def in_words(value: Any) -> str:
+    """A value of a contract; of patterns `src/ or (docs/ and *.md)`, of no value `none`."""
+    if not isinstance(value, (list, tuple)):
+        return "none" if value is None else str(value)
+    products = [pattern.split(AND) for pattern in value]
+    if len(products) == 1:
+        return " and ".join(products[0])
+    return " or ".join(part[0] if len(part) == 1 else f"({' and '.join(part)})" for part in products) or "none"
 
 
 @dataclass(frozen=True)
@@ -68,14 +78,20 @@ class Limit:
     """The rows of a segment that a value stops; None means "none of them"."""
     free: Any = None
     """The value that stops no row. An empty list: each entry of another one denies for itself."""
-    lift: Callable[[Row], Any] | None = None
-    """The value under which a row passes, if any does; `free` by default."""
-    needed: Callable[[Row], str] | None = None
-    """What would admit a row, where that is not another value of the layer."""
+    lift: Callable[[Any], Any] | None = None
+    """The value under which a word passes, if any does; `free` by default."""
+    needed: Callable[[Any], str] | None = None
+    """What would admit a word, where that is not another value of the layer."""
+    words: Callable[[Any], str] = in_words
+    """The value in words."""
 
     def judge(self, segment: SegmentColumns, of: Mapping[str, Any]) -> Mask | None:
         """The rows of a segment that a contract or grant stops."""
         return None if of[self.field] == self.free else self.stops(segment, of[self.field])
+
+    def demand(self, value: Any) -> str:
+        """What a value demands of a row."""
+        return self.says.format(self.words(value))
 
     def rule(self, of: Mapping[str, Any]) -> str:
         """The name of the value as a rule."""
@@ -93,40 +109,48 @@ def limited(
     columns: tuple[str, ...],
     *limits: Limit,
     canaries: tuple[Canary, ...],
+    counted: Callable[[Any], Any] = lambda word: word,
 ) -> Gate:
-    """A gate that some limits close; `noun` is what they limit, which the first of the columns has."""
+    """A gate that some limits close; `noun` is what they limit, which the first of the columns has, `counted` what its
+    words count as.
+    """
     of_grant = [limit for limit in limits if limit.layer == "grant"]
     of_contract = [limit for limit in limits if limit.layer != "grant"]
 
-    def held(contract: Contract, bounds: Bounds) -> Iterator[tuple[Limit, Any]]:
+    def held(contract: Contract, bounds: Bounds) -> Iterator[tuple[Limit, list[Any]]]:
+        """The limits with the contract or the grants of one project that set them: one free value frees all of these."""
+        projects = [[*of] for _, of in groupby(sorted(bounds, key=itemgetter("project")), itemgetter("project"))]
         for limit in limits:
-            holders = bounds if limit.layer == "grant" else [contract]
-            yield from ((limit, of) for of in holders if of[limit.field] != limit.free)
+            for setters in projects if limit.layer == "grant" else [[contract]]:
+                if all(of[limit.field] != limit.free for of in setters):
+                    yield limit, setters
 
     def explain(contract: Contract, bounds: Bounds) -> Rule:
-        rules, said = dict[str, None](), dict[str, None]()
-        for limit, of in held(contract, bounds):
-            rules[limit.rule(of)] = None
-            within = f" in {of['project']}" if limit.layer == "grant" else ""
-            said[limit.says.format(in_words(of[limit.field])) + within] = None
-        return ", ".join(rules), f"Rows whose {noun} {'; '.join(said)}." if said else f"Every {noun}."
+        rules, said = list[str](), list[str]()
+        for limit, setters in held(contract, bounds):
+            rules += map(limit.rule, setters)
+            within = f" in {setters[0]['project']}" if limit.layer == "grant" else ""
+            said.append(" or ".join(dict.fromkeys(limit.demand(of[limit.field]) for of in setters)) + within)
+        return ", ".join(dict.fromkeys(rules)), f"Rows whose {noun} {'; '.join(said)}." if said else f"Every {noun}."
 
     def remedy(case: Case) -> Opening:
-        one = SegmentColumns(
-            pa.table({each: pa.array([case.row[each]], EVIDENCE.columns[each].type) for each in columns})
-        )
-        rules, needed, possible = dict[str, None](), dict[str, None](), True
-        for limit, of in [*held(case.contract, case.here())]:
-            value = of[limit.field]
-            if not _any(limit.stops(one, value)):
+        one = SegmentColumns(EVIDENCE.from_rows([case.row]))
+        word = counted(case.row[columns[0]])
+        before = [gate.bound_stops for gate in GATES[: NUMBER[name] - 1] if gate.bound_stops]
+        reached = [bound for bound in case.here() if not any(_any(stops(one, bound)) for stops in before)]
+        rules, needed, possible = list[str](), list[str](), True
+        for limit, setters in [*held(case.contract, reached)]:
+            if not all(_any(limit.stops(one, of[limit.field])) for of in setters):
                 continue
-            if limit.free == []:
-                value = [each for each in value if _any(limit.stops(one, [each]))]
-            rules[f"{limit.rule(of)}: {noun} {limit.says.format(in_words(value))}"] = None
-            admits = f"a {limit.layer} that admits {noun} {in_words(case.row[columns[0]])}"
-            needed[limit.needed(case.row) if limit.needed else admits] = None
-            of[limit.field] = limit.lift(case.row) if limit.lift else limit.free
-            possible &= not _any(limit.judge(one, of))
+            for of in setters:
+                value = of[limit.field]
+                if limit.free == []:
+                    value = [each for each in value if _any(limit.stops(one, [each]))]
+                rules.append(f"{limit.rule(of)}: {noun} {limit.demand(value)}")
+                of[limit.field] = limit.lift(word) if limit.lift else limit.free
+                possible &= not _any(limit.judge(one, of))
+            admits = f"a {limit.layer} that admits {noun} {in_words(word)}"
+            needed.append(limit.needed(word) if limit.needed else admits)
         return Opening(", ".join(rules), " and ".join(needed)) if possible else _another_row(noun)
 
     return Gate(
@@ -148,16 +172,6 @@ def _any(mask: Mask | None) -> bool:
 
 def _another_row(noun: str) -> Opening:
     return Opening("the row", f"a row with another {noun}; no contract shows this one", False)
-
-
-def in_words(value: Any) -> str:
-    """A value of a contract; of patterns `src/ or (docs/ and *.md)`, of no value `none`."""
-    if not isinstance(value, (list, tuple)):
-        return "none" if value is None else str(value)
-    products = [pattern.split(AND) for pattern in value]
-    if len(products) == 1:
-        return " and ".join(products[0])
-    return " or ".join(part[0] if len(part) == 1 else f"({' and '.join(part)})" for part in products) or "none"
 
 
 def where(column: str, stopped: Callable[[Any, Any], object]) -> Callable[[SegmentColumns, Any], Mask | None]:
@@ -219,7 +233,7 @@ OWNER = limited(
     "owner", ("owner_user",),
     Limit(
         "users", "grant", "is none or {}", where("owner_user", lambda user, users: user is not None and user not in users),
-        lift=lambda row: [row["owner_user"]],
+        lift=lambda user: [user],
     ),
     canaries=(Canary("owner", lambda ground: {"owner_project": ground.project, "owner_user": ground.other_principal}),),
 )  # fmt: skip
@@ -254,27 +268,29 @@ PRINCIPALS = Gate(
 # --- how sensitive it is, and of which level -------------------------------------------------------------------------
 
 
-def _rank(zone: str | None) -> int:
-    return ZONES.values.index(zone if zone is not None and zone in ZONES else ZONES.values[-1])
+def _zone(word: str | None) -> str:
+    return word if word is not None and word in ZONES else ZONES.values[-1]
 
 
 def _above(zone: str | None, most: str) -> bool:
-    return most not in ZONES or _rank(zone) > _rank(most)
+    return most not in ZONES or ZONES.values.index(_zone(zone)) > ZONES.values.index(most)
 
 
 ZONE = limited(
     "zone", "access", "denied_zone", "its zone is at most the one granted in its project, and none the mode leaves out",
     "zone", ("zone",),
     Limit("zone", "grant", "is at most {}", where("zone", _above), ZONES.values[-1]),
-    Limit("excluded_zones", "mode", "is not {}", where("zone", lambda zone, out: ZONES.values[_rank(zone)] in out), []),
+    Limit("excluded_zones", "mode", "is not {}", where("zone", lambda zone, out: _zone(zone) in out), []),
     canaries=(
         Canary("zone", lambda ground: None if ground.zone == "restricted" else {"zone": "restricted"}),
         Canary(LEFT_OUT, lambda ground: None if ground.zone == "public" else {"zone": "public"}, angles=(GUIDED,)),
     ),
+    counted=_zone,
 )  # fmt: skip
 LEVEL = limited(
     "level", "access", "level_excluded", "its level is none that the mode leaves out", "level", ("level",),
-    Limit("excluded_levels", "mode", "is not {}", where("level", lambda level, out: (level or "").lower() in out), []),
+    Limit("excluded_levels", "mode", "is not {}",
+          where("level", lambda level, out: level is not None and level.lower() in out), []),
     canaries=(Canary("level", row_of(level="task"), angles=(GUIDED,)),),
 )  # fmt: skip
 
@@ -320,6 +336,10 @@ def _on_denied(segment: SegmentColumns, globs: Sequence[str]) -> Mask:
     return segment.on(globs, pathless=denies_pathless(globs))
 
 
+def _denied(globs: Sequence[str]) -> str:
+    return in_words([*dict.fromkeys([*globs, *([NO_PATH] if denies_pathless(globs) else [])])])
+
+
 def _below(ground: Ground, name: str) -> Row:
     return {"path": f"{ground.folder}leak-test-{name}"}
 
@@ -339,12 +359,12 @@ PATH_ALLOW = limited(
 )  # fmt: skip
 PATH_DENY = limited(
     "path_deny", "access", "denied_path", "no denied path matches its own", "path", ("path",),
-    Limit("denied_paths", "grant", "does not match {}", _on_denied, []),
-    Limit("denied_paths", "request", "does not match {}", _on_denied, []),
-    Limit("excluded_paths", "mode", "does not match {}", _on_denied, []),
+    Limit("denied_paths", "grant", "does not match {}", _on_denied, [], words=_denied),
+    Limit("denied_paths", "request", "does not match {}", _on_denied, [], words=_denied),
+    Limit("excluded_paths", "mode", "does not match {}", _on_denied, [], words=_denied),
     canaries=(
         Canary("path_deny", lambda ground: _below(ground, "denied/{token}.md"), _denials, (BOUNDED,)),
-        Canary(NO_PATH, lambda ground: {"path": None} if ground.seen["path"] else None, _denials, (BOUNDED,)),
+        Canary("no path", lambda ground: {"path": None} if ground.seen["path"] else None, _denials, (BOUNDED,)),
     ),
 )  # fmt: skip
 
@@ -373,7 +393,7 @@ WORKSPACE = limited(
     "work tree", ("workspace_root", "owner_project", "owner_user", "source_id", "path"),
     Limit(
         "workspace_root", "request", "is none or that of the request, {}", another("workspace_root"), free=_NO_VALUE,
-        lift=lambda row: row["workspace_root"],
+        lift=lambda root: root,
     ),
     canaries=(
         Canary("uncommitted", row_of(workspace_root=f"{ROOT}-elsewhere"), angles=(OPEN,)),
@@ -417,24 +437,26 @@ def _state(word: str | None) -> str:
     return word if word is not None and word in LIFECYCLES else "candidate"
 
 
-def _purpose_needed(row: Row) -> str:
-    by_request = {"candidate": "max_unverified_items above 0", "verified": "a purpose that shows verified rows"}
-    return by_request.get(_state(row["lifecycle"]), "allow_stale_memory")
+_BY_REQUEST = {"candidate": "max_unverified_items above 0", "verified": "a purpose that shows verified rows"}
 
 
 _of_other_state = where("lifecycle", lambda word, states: _state(word) not in states)
 LIFECYCLE = limited(
     "lifecycle", "visibility", "lifecycle_excluded", "its state is one the contract includes", "state", ("lifecycle",),
     Limit(
-        "include_states", "purpose", "is {}", _of_other_state, needed=_purpose_needed,
-        lift=lambda row: [state for state in LIFECYCLES.values if state != "revoked"],
+        "include_states", "purpose", "is {}", _of_other_state, needed=lambda state: _BY_REQUEST.get(state, "allow_stale_memory"),
+        lift=lambda word: [state for state in LIFECYCLES.values if state != "revoked"],
     ),
     Limit("states", "grant", "is {}", _of_other_state),
     canaries=(Canary("revoked", row_of(lifecycle="revoked")),),
+    counted=_state,
 )  # fmt: skip
 ROLE = limited(
     "role", "visibility", "role_mismatch", "it does not exclude the role", "list of excluded roles", ("excluded_roles",),
-    Limit("role", "role", "does not name {}", where("excluded_roles", lambda roles, role: role in (roles or ()))),
+    Limit(
+        "role", "role", "does not name {}", where("excluded_roles", lambda roles, role: role in (roles or ())),
+        needed=lambda roles: f"a role that is none of {', '.join(roles)}",
+    ),
     canaries=(Canary("role", row_of(excluded_roles=[LEAK_TEST]), angles=(GUIDED,)),),
 )  # fmt: skip
 
@@ -463,8 +485,12 @@ ACCEPTED_AUTHORITY = limited(
 MIN_AUTHORITY = limited(
     "min_authority", "visibility", "authority_below_min", "its authority is at least the contract's",
     "authority", ("authority",),
-    Limit("min_authority", "request", "is at least {}", where("authority", lambda rank, least: (rank or 0) < least), 0),
+    Limit(
+        "min_authority", "request", "is at least {}", where("authority", lambda rank, least: (rank or 0) < least),
+        lift=lambda rank: rank,
+    ),
     canaries=(Canary("min_authority", row_of(authority=0), asks(min_authority=1), (BOUNDED,)),),
+    counted=lambda rank: rank or 0,
 )  # fmt: skip
 
 # --- when: one kernel over (row, instant) pairs, `time_gates`, judges these, because a batch has thousands of instants ------

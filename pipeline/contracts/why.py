@@ -60,7 +60,7 @@ _ADVICE = {
     "budget_part": "a higher max_chunk_tokens",
     "citation_unresolved": "lines, bytes or a version to cite, or require_citation: false",
     "duplicate": "nothing: the same text is shown by another item",
-    "near_duplicate": "nothing: nearly the same text is shown by another item",
+    "near_duplicate": "nothing: another item shows a text that differs only in spacing",
     "replaced": "a mode that includes history: a newer version of it is current",
     "wall_disagreement": "no contract can admit it: the two walls disagree, so the request failed",
 }

@@ -132,11 +132,14 @@ _FAILURE = re.compile(r"\b(?:FAIL(?:ED)?|panic\w*|Traceback|\w*(?:Error|Exceptio
 
 
 def _outline_log(lines: Lines) -> Outline:
-    """A chunk from each line after a blank one that says what failed, with the files that its lines name."""
+    """A chunk from each line after a blank one that says what failed, or from the next where it begins with a place and so
+    ends a failure; with the files that its lines name.
+    """
     source = [line[:LINE_CHARACTERS] for line in lines.strings]
-    starts = [n for n in range(1, lines.count) if not source[n - 1].strip() and _FAILURE.search(source[n])]
+    said = [n for n in range(1, lines.count) if not source[n - 1].strip() and _FAILURE.search(source[n])]
+    starts = {n + bool(_PLACE.match(source[n])) for n in said} - {lines.count}
     links = [(number, path) for number, line in enumerate(source) for path in _PLACE.findall(line)]
-    return Outline([Chunk(start, end) for start, end in pairwise([0, *starts, lines.count])], links=links)
+    return Outline([Chunk(start, end) for start, end in pairwise([0, *sorted(starts), lines.count])], links=links)
 
 
 def _chunks(
