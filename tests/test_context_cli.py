@@ -56,6 +56,10 @@ def test_an_input_is_projected_recorded_and_replayed(place: Path, capsys: Any):
     assert by_record == out
     code, neutral, _ = run("show", "s/5", "--as", "neutral", capsys=capsys)
     assert json.loads(neutral)["messages"][0]["role"] == "system"
+    log = place / ".scoped-retrieval/runs/LOG"
+    log.write_bytes(log.read_bytes().replace(b'"s/5"', b'"x/5"'))
+    code, out, err = run("log", "--of", "inputs", "--json", capsys=capsys)
+    assert (code, json.loads(out)) == (0, []) and "1 damaged line;" in err
 
 
 @pytest.mark.parametrize("shape", ["text", "neutral", "openai", "anthropic", "decisions", "ledger"])

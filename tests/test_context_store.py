@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +16,9 @@ from power_cut import each_cut
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline.context.store import ContextStore
 from scoped_retrieval.pipeline.runs import Runs, erase_evidence
-from scoped_retrieval.pipeline.runs.log import RunFolder
+from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.runs.model_inputs import erase_from_inputs
+from scoped_retrieval.pipeline.storage.durable import entries
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
 
@@ -87,11 +89,12 @@ def test_erased_evidence_is_gone_from_every_input_and_the_ledger_stands(tmp_path
     projections = made()
     store.record(projections)
     assert erase_from_inputs(store.runs, ["ev-0"]) == 0
+    assert shown_in(tmp_path)
     assert erase_from_inputs(store.runs, ["ev-1"]) == 1
     again = store.replay("s/4")
     assert again.erased == ("item:snap-1:code#1",) and again.projection.text() == ""
     assert again.projection.ledger() == projections[1].ledger()
-    assert b"export const a" not in bytes_below(tmp_path)
+    assert not shown_in(tmp_path)
 
 
 def test_another_principal_reads_nothing(tmp_path: Path):
@@ -174,8 +177,16 @@ def texts_in(folder: Path) -> Path:
     return file
 
 
-def bytes_below(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+def shown_in(folder: Path) -> list[Path]:
+    """The files of texts that have the text of ev-1, with and without a line."""
+    files = (folder / "contexts").glob("*.parquet")
+    return [file for file in files if "export const a" in str(pq.read_table(file)["text"].to_pylist())]
+
+
+def erase(folder: Path) -> None:
+    """Erase ev-1 as the command does."""
+    erase_evidence(Runs(folder), ["ev-1"], reason="test")
+    erase_from_inputs(Runs(folder), ["ev-1"])
 
 
 def opened(folder: Path) -> ContextStore:
@@ -189,26 +200,27 @@ def test_an_erasure_that_is_killed_at_any_step_leaves_records_that_can_be_read_a
     tmp_path: Path,
 ):
     ContextStore(tmp_path / "start", principal="ana").record(made())
-    step = 0
-    for step, _, left in each_cut(
-        tmp_path / "start", tmp_path, lambda at: erase_from_inputs(opened(at).runs, ["ev-1"]), power=False
-    ):
+    step, shown = 0, set[bool]()
+    for step, _, left in each_cut(tmp_path / "start", tmp_path, erase, power=False):
         store = opened(left)
-        erase_from_inputs(store.runs, ["ev-1"])
+        shown.add(bool(shown_in(left)))
+        erase(left)
         assert store.replay("s/4").erased == ("item:snap-1:code#1",), step
-        assert b"export const a" not in bytes_below(left), step
-    assert step > 3
+        assert [*(left / "contexts").iterdir()] == [left / "contexts" / store.records()[0]["texts"]], step
+        assert not shown_in(left), step
+    assert step > 3 and shown == {True, False}
 
 
 def test_a_record_that_is_killed_at_any_step_is_whole_or_not_there(tmp_path: Path):
     (tmp_path / "start").mkdir()
-    inputs, step = made(), 0
+    inputs, step, shown = made(), 0, set[tuple[int, bool]]()
     for step, _, left in each_cut(tmp_path / "start", tmp_path, lambda at: opened(at).record(inputs), power=False):
         store = opened(left)
-        assert len(store.records()) <= 1, step
-        erase_from_inputs(store.runs, ["ev-1"])
-        assert b"export const a" not in bytes_below(left), step
-    assert step > 20
+        recorded = len(store.records())
+        shown.add((recorded, bool(shown_in(left))))
+        erase(left)
+        assert not shown_in(left) and len(entries(left / "contexts")) == recorded, step
+    assert step > 20 and shown == {(0, False), (0, True), (1, True)}
 
 
 def test_a_changed_line_hides_no_other_record(tmp_path: Path):
@@ -217,8 +229,11 @@ def test_a_changed_line_hides_no_other_record(tmp_path: Path):
     store.record(made(budget={"fences": "lines"}))
     first, *rest = (tmp_path / "LOG").read_bytes().split(b"\n")
     (tmp_path / "LOG").write_bytes(b"\n".join([first.replace(b'"s/2"', b'"x/2"'), *rest]))
-    assert len(store.records()) == 1
+    assert len(store.records()) == store.unreadable == 1
     assert store.replay("s/4").projection.input_id == "s/4"
+    with pytest.raises(AccessError) as refused:
+        store.replay("s/3")
+    assert "1 damaged line" in refused.value.hint
 
 
 def test_an_erasure_goes_on_behind_a_damaged_record_and_says_so(tmp_path: Path):
@@ -226,24 +241,57 @@ def test_an_erasure_goes_on_behind_a_damaged_record_and_says_so(tmp_path: Path):
     store.record(made())
     store.record(made(budget={"fences": "lines"}))
     damaged, other = (tmp_path / "contexts" / each["texts"] for each in store.records())
+    assert {*shown_in(tmp_path)} == {damaged, other}
     damaged.write_bytes(b"damaged")
     with pytest.raises(StoreError, match="Expected a whole part, got a damaged one"):
         erase_from_inputs(store.runs, ["ev-1"])
-    assert b"export const a" not in other.read_bytes()
+    assert "export const a" not in str(pq.read_table(other)["text"].to_pylist())
 
 
-def test_a_record_of_evidence_that_is_erased_before_its_line_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    store, runs, share = ContextStore(tmp_path, principal="ana"), Runs(tmp_path), RunFolder.share
+def beside(monkeypatch: pytest.MonkeyPatch, point: str, action: Callable[[], Any]) -> None:
+    """Do something while a record is written: before its files (after `sweeps`) or between them and its line (`commit`)."""
+    real = getattr(RunLog, point)
 
-    def erased_first(self: RunFolder, data: Any) -> str:
+    def patched(self: RunLog, *given: Any) -> Any:
         monkeypatch.undo()
-        erase_evidence(runs, ["ev-1"], reason="test")
-        erase_from_inputs(runs, ["ev-1"])
-        return share(self, data)
+        done = real(self) if point == "sweeps" else None
+        action()
+        return done or real(self, *given)
 
-    monkeypatch.setattr(RunFolder, "share", erased_first)
+    monkeypatch.setattr(RunLog, point, patched)
+
+
+POINTS = pytest.mark.parametrize("point", ["sweeps", "commit"])
+
+
+@POINTS
+def test_a_record_of_evidence_that_is_erased_before_its_line_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+):
+    store, shown = ContextStore(tmp_path, principal="ana"), list[Path]()
+    beside(monkeypatch, point, lambda: (shown.extend(shown_in(tmp_path)), erase(tmp_path)))
     with pytest.raises(ErasedError):
         store.record(made())
-    assert store.records() == [] and b"export const a" not in bytes_below(tmp_path)
+    assert len(shown) == (point == "commit")
+    assert store.records() == [] and entries(tmp_path / "contexts") == []
+
+
+@POINTS
+def test_an_erasure_of_another_row_that_swept_before_leaves_a_record_that_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+):
+    Runs(tmp_path).sweep()
+    beside(monkeypatch, point, lambda: erase_from_inputs(Runs(tmp_path), ["ev-0"]))
+    ContextStore(tmp_path, principal="ana").record(made())
+    assert opened(tmp_path).replay("s/4").erased == () and len(shown_in(tmp_path)) == 1
+
+
+@POINTS
+def test_a_projection_that_two_record_at_once_is_recorded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+):
+    names = list[str]()
+    beside(monkeypatch, point, lambda: names.append(ContextStore(tmp_path, principal="ana").record(made())))
+    names.append(ContextStore(tmp_path, principal="ana").record(made()))
+    (only,) = opened(tmp_path).records()
+    assert names == [only["record"]] * 2 and len(shown_in(tmp_path)) == 1

@@ -169,4 +169,5 @@ def _inputs(settings: Any, last: int) -> tuple[Any, str]:
         {"input_id": input_id, "record": each["record"], "recorded_at": each["recorded_at"]}
         for each in store.records() for input_id in each["inputs"]
     ][::-1][: last or None]  # fmt: skip
+    note_left_out(store.unreadable, "line")
     return found, row_table(found)

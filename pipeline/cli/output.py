@@ -106,10 +106,10 @@ def _tell(text: str) -> None:
     print(visible(text), file=sys.stderr, flush=True)
 
 
-def note_left_out(damaged: int) -> None:
-    """Report how many damaged runs a list omits, if any."""
+def note_left_out(damaged: int, what: str = "run") -> None:
+    """Report how many damaged runs a list omits, or lines of the log, if any."""
     if damaged:
-        note(f"skipped: {counted(damaged, 'damaged run')}; `verify` names what differs")
+        note(f"skipped: {counted(damaged, f'damaged {what}')}; `verify` names what differs")
 
 
 def print_error(error: BaseException, *, as_json: bool) -> int:

@@ -25,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.audit.records import TEXTS
 from ...nodes.columns.digests import named_digest, stored_form, table_digest, text_sha256
 from ...nodes.columns.keys import flat, positions
 from ...nodes.context_tables import CONTEXT_TABLES
@@ -33,13 +34,14 @@ from ...nodes.turns.fitting import shown_texts
 from ...nodes.turns.frame import sealed
 from ..config.opening import runs_of, signer_of
 from ..config.settings import Settings
+from ..progress import counted
 from ..reading.grants import audits
+from ..runs import Runs
 from ..runs.files import parquet_bytes, read_parquet, sha256_of, write_parquet
 from ..runs.log import RunFolder
-from ..runs.model_inputs import CONTEXTS, KIND, TEXTS, records_in, texts_of
+from ..runs.model_inputs import CONTEXTS, KIND, records_in, texts_of
 from ..runs.parts import changed_texts
 from ..storage.durable import make_folders
-from ..storage.file_access import keep_out
 from ..storage.places import Place, place_of
 from ..storage.signing import UNSIGNED
 from .artifacts import Artifacts
@@ -91,32 +93,32 @@ class ContextStore:
         known = pc.unique(pa.concat_arrays([each.cast(pa.large_string()) for each in texts]))
         about = {name: table_digest(table) for name, table in stored.items()} | {"principal": self.principal}
         record = f"ctx-{named_digest(about)[:24]}"
-        if any(each["record"] == record for each in records_in(self.runs)):
+        named = f'"record":"{record}"'
+        if records_in(self.runs, named):
             return record
-        if self.settings is not None:
-            runs_of(self.settings, create=True)
-        make_folders(self.runs.path)
-        keep_out(self.runs.path)
-        make_folders(self.runs.path / CONTEXTS, self.runs.path)
-        swept, file = self.runs.log.sweeps(), self.runs.path / CONTEXTS / f"{token_hex(16)}.parquet"
-        write_parquet(file, pa.Table.from_arrays([text_sha256(known), known], schema=TEXTS), sync=True)
+        store = Runs(self.runs.path) if self.settings is None else runs_of(self.settings, create=True)
         turns = projections.tables["context_turns"]
-        line = {
-            "record": record,
-            "recorded_at": (now or datetime.now(UTC)).isoformat(),
-            "principal": self.principal,
-            "projects": sorted({project for project in turns["project"].to_pylist() if project}),
-            "inputs": turns["input_id"].to_pylist(),
-            "snapshots": sorted(
-                {name for names in stored["model_inputs"]["snapshot_ids"].to_pylist() for name in names}
-            ),
-            "tables": {name: self.runs.share(parquet_bytes(table)) for name, table in stored.items()},
-            "texts": file.name,
-        }
-        if self.runs.log.commit(KIND, line, lambda: not swept()) is None:
-            raise ErasedError(
-                "Expected the evidence of the inputs, got an erasure", at=record, hint="project them again"
-            )
+
+        def written(files: list[Place]) -> dict[str, Any]:
+            if files:  # a sweep removed them: their rows may be erased
+                raise ErasedError("Expected no erasure, got one or a `gc`", at=record, hint="project them again")
+            make_folders(store.path / CONTEXTS, store.path)
+            files.append(store.path / CONTEXTS / f"{token_hex(16)}.parquet")
+            write_parquet(files[0], pa.Table.from_arrays([text_sha256(known), known], schema=TEXTS), sync=True)
+            return {
+                "record": record,
+                "recorded_at": (now or datetime.now(UTC)).isoformat(),
+                "principal": self.principal,
+                "projects": sorted({project for project in turns["project"].to_pylist() if project}),
+                "inputs": turns["input_id"].to_pylist(),
+                "snapshots": sorted(
+                    {name for names in stored["model_inputs"]["snapshot_ids"].to_pylist() for name in names}
+                ),
+                "tables": {name: store.share(parquet_bytes(table)) for name, table in stored.items()},
+                "texts": files[0].name,
+            }
+
+        store.commit_files(KIND, written, lambda: not records_in(store, named))
         return record
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -124,6 +126,11 @@ class ContextStore:
     def records(self) -> list[Mapping[str, Any]]:
         """The records that the principal may read, oldest first, as their lines describe them."""
         return [each for each in records_in(self.runs) if self._may_read(each)]
+
+    @property
+    def unreadable(self) -> int:
+        """Number of lines of the log that were changed, which may be of records."""
+        return sum(isinstance(line, bytes) for line in self.runs.log.each())
 
     def _may_read(self, record: Mapping[str, Any]) -> bool:
         if record["principal"] == self.principal:
@@ -151,7 +158,12 @@ class ContextStore:
             return self._replayed(having[-1], what)
         raise AccessError(
             f"Expected an answer, a run or a model input that you may read, got none - at {what}",
-            hint="`log` lists answers, `log --of inputs` the inputs that `context project` recorded",
+            hint="`log` lists answers, `log --of inputs` the inputs that `context project` recorded"
+            + (
+                f"; {counted(changed, 'damaged line')}: `verify` names what differs"
+                if (changed := self.unreadable)
+                else ""
+            ),
         )
 
     def children_of(self, snapshot_id: str) -> list[Replayed]:

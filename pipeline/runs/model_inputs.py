@@ -12,25 +12,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.audit.records import TEXTS
 from ...nodes.columns.keys import flat
 from ...nodes.context_tables import CONTEXT_DECISIONS
 from ...nodes.errors import StoreError
-from ..storage.durable import entries
 from ..storage.places import Place
 from .files import read_parquet, write_parquet
-from .log import RunFolder
+from .log import RunFolder, of_kind
 
 KIND = "context"
 """The kind of their lines."""
 CONTEXTS = "contexts"
 """The folder of their texts below a folder of runs."""
-TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])
 
 
-def records_in(store: RunFolder) -> list[Mapping[str, Any]]:
-    """What the lines of the records say, oldest first; a line that was changed hides no other."""
-    lines = (line for line in store.log.each() if not isinstance(line, bytes))
-    return [line.body for line in lines if line.body["kind"] == KIND]
+def records_in(store: RunFolder, text: str = f'"kind":"{KIND}"') -> list[Mapping[str, Any]]:
+    """What the lines of the records that contain a text say, oldest first; a line that was changed hides no other."""
+    lines = (line for line in store.log.each(text) if not isinstance(line, bytes))
+    return [line.body for line in of_kind(lines, KIND)]
 
 
 def texts_of(store: RunFolder, record: Mapping[str, Any]) -> Place:
@@ -39,8 +38,8 @@ def texts_of(store: RunFolder, record: Mapping[str, Any]) -> Place:
 
 
 def erase_from_inputs(store: RunFolder, evidence_ids: Collection[str]) -> int:
-    """Remove the texts of rows of evidence from every record, and files that no line names; returns the number of texts. A
-    sweep comes before, so that the writer of a record adds no line after it.
+    """Remove the texts of rows of evidence from every record; returns the number of texts. A sweep comes before, so that the
+    writer of a record adds no line after it.
 
     Repeating an interrupted erasure completes it.
 
@@ -48,16 +47,11 @@ def erase_from_inputs(store: RunFolder, evidence_ids: Collection[str]) -> int:
         StoreError: a record cannot be read; the others were processed.
     """
     count, failed, wanted = 0, None, pa.array(sorted(evidence_ids), pa.string())
-    records = records_in(store)
-    for record in records:
+    for record in records_in(store):
         try:
             count += _erase_from(store, record, wanted)
         except StoreError as error:
             failed = failed or error
-    kept = {record["texts"] for record in records}
-    for file in entries(store.path / CONTEXTS):
-        if file.name not in kept:
-            file.unlink(missing_ok=True)
     if failed is not None:
         raise failed
     return count

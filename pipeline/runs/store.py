@@ -28,6 +28,7 @@ from .files import files_below, read_parquet, write_parquet
 from .ids import RUN_ID, new_run_id, run_named, snapshot_id
 from .live import HEADER, LIVE, header_of, live_file, read_inputs
 from .log import Line, RunFolder, is_unfinished, of_kind
+from .model_inputs import CONTEXTS, records_in
 from .parts import STORED, LineTimings, Vectors, distinct_texts, expect_format, stored_whole
 from .run import Run, parts_of, pieces_of
 from .writing import shard_name, write_parts
@@ -93,14 +94,14 @@ class Runs(RunFolder):
         return StagedRun(self, line.body["run_id"])
 
     def sweep(self) -> None:
-        """Remove what no line names: files of interactive snapshots, and parts and folders of runs. While a line is changed,
-        what it names is unknown, and all stays.
+        """Remove what no line names: files of interactive snapshots, texts of model inputs, and parts and folders of runs. While
+        a line is changed, what it names is unknown, and all stays.
         """
-        live = [file.name for file in entries(self.path / LIVE)]
+        files = [*entries(self.path / LIVE), *entries(self.path / CONTEXTS)]
         of_runs = [entry for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir()]
         folders = {folder.name: list(files_below(folder)) for folder in of_runs}
         self.log.commit("sweep", {})
-        runs, kept = self.log.by_run(), set[str]()
+        runs, kept = self.log.by_run(), {record["texts"] for record in records_in(self)}
         if not all(runs.values()):
             return
         for run_id, lines in runs.items():
@@ -111,9 +112,9 @@ class Runs(RunFolder):
                 for path in folders.get(run_id, ()):
                     if path not in named and not (is_unfinished(lines) and path.startswith(f"{STAGE}/")):
                         (self.path / run_id / path).unlink(missing_ok=True)
-        for name in live:
-            if name not in kept:
-                (self.path / LIVE / name).unlink(missing_ok=True)
+        for file in files:
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
         for run_id in folders.keys() - runs.keys():
             remove_tree(self.path / run_id)
 

@@ -97,13 +97,15 @@ class Chain:
             found.append(line)
         return found
 
-    def each(self) -> list[Line | bytes]:
-        """All lines, each verified only against its own hash; of one that was changed, its bytes.
+    def each(self, text: str = "") -> list[Line | bytes]:
+        """All lines, or those with a text, each verified only against its own hash; of one that was changed, its bytes.
 
         Raises:
             StoreError: the chain cannot be read now.
         """
         whole = self.data()
+        if text:
+            return [_parsed(raw) or raw for raw in whole.split(b"\n")[:-1] if text.encode() in raw]
         before, known = self._read
         start = len(before) if whole.startswith(before) else 0
         found = (known if start else []) + [_parsed(raw) or raw for raw in whole[start:].split(b"\n")[:-1]]
