@@ -124,10 +124,12 @@ def forms(columns: Sequence[pa.Array], bounds: Int) -> list[bytes]:
 
 
 class _Form(NamedTuple):
-    """What to read of some columns: those of plain values by their type, and those with lists or structs, with what is in them."""
+    """What to read of some columns: those of plain values by their type, and those with lists or structs, with what is in them.
+    Those that are dictionary-encoded are read as plain ones.
+    """
 
     plain: dict[str, list[int]]
-    coded: list[tuple[int, str]]
+    coded: list[int]
     lists: list[tuple[int, _Form]]
     structs: list[tuple[int, _Form]]
 
@@ -155,8 +157,8 @@ def _form_of(
             word = str(type_.value_type if pa.types.is_dictionary(type_) else type_)
             lines.append(f"{name}:{word}")
             if pa.types.is_dictionary(type_):
-                form.coded.append((place, word))
-            elif not pa.types.is_null(type_):
+                form.coded.append(place)
+            if not pa.types.is_null(type_):
                 form.plain.setdefault(word, []).append(place)
     return "\n".join(lines), form
 
@@ -184,10 +186,10 @@ def _forms(form: _Form, columns: Sequence[pa.Array], bounds: Int) -> list[bytes]
 
 def _add_leaves(leaves: _Leaves, form: _Form, columns: Sequence[pa.Array], bounds: Int) -> None:
     """Add the values of some columns, those in their lists and structs included."""
+    if form.coded:
+        columns = [each.dictionary_decode() if at in form.coded else each for at, each in enumerate(columns)]
     for word, places in form.plain.items():
         leaves[word] += [(columns[place], bounds) for place in places]
-    for place, word in form.coded:
-        leaves[word] += [(columns[place].dictionary_decode(), bounds)]
     for place, inner in form.lists:
         counts, values = listed(columns[place])
         starts = starts_of(counts)
