@@ -205,6 +205,30 @@ def test_a_question_in_a_work_tree_is_answered_from_it(trees: Path, monkeypatch,
     assert "standing up" not in other and "How the zebra" in other
 
 
+def test_a_row_of_a_batch_is_answered_from_the_work_tree_as_a_question_is(trees: Path, monkeypatch, capsys: Capture):
+    into = ["--no-semantic", "--project", "q", "--corpus", "corpus"]
+    assert run("index", "next", *into, capsys=capsys)[0] == 0
+    monkeypatch.chdir(trees / "shop")
+    asked, corpus = "how does the zebra walrus okapi sleep", ["--corpus", "../corpus"]
+    rows = {
+        "a plain one": {},
+        "b other tree": {"evidence_policy": {"allowed_sources": ["workspace:next", "git:next"]}},
+        "c other project": {"scope": {"projectId": "q"}},
+        "d null": {"allowed_sources": None, "scope": {"project": None}},
+    }
+    lines = [json.dumps({"request_id": name, "question": asked, **fields}) for name, fields in rows.items()]
+    Path("../rows.jsonl").write_text("\n".join(lines))
+    code, out, err = run("run", "../rows.jsonl", *corpus, "--json", capsys=capsys)
+    assert code == 0, err
+    ran = json.loads(run("log", json.loads(out)["run_id"], *corpus, "--json", capsys=capsys)[1])
+    blocks = {one["request_id"]: run("show", one["snapshot_id"], *corpus, capsys=capsys)[1] for one in ran}
+    seen = {name: ("How the zebra" in block, "standing up" in block) for name, block in blocks.items()}
+    mine, others = (True, False), (False, True)
+    assert seen == dict(zip(rows, (mine, others, others, mine), strict=True))
+    block = shown(capsys, *corpus, "--set", "project=q")[1]
+    assert "standing up" in block and "How the zebra" not in block
+
+
 def test_items_of_one_path_in_two_work_trees_name_their_source(trees: Path, capsys: Capture):
     (trees / "next" / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
     block = shown(capsys, "--corpus", "corpus")[1]

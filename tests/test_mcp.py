@@ -29,7 +29,7 @@ from mcp.shared.exceptions import MCPError
 from scoped_retrieval.pipeline.servers.http_app import application
 from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server
 from scoped_retrieval.pipeline.servers.mcp_tools import PAGE, Tools, scope_of
-from scoped_retrieval.pipeline.servers.renderings import rendered
+from scoped_retrieval.pipeline.servers.renderings import XRAY, rendered
 from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
 
@@ -111,6 +111,28 @@ def test_a_long_view_has_pages_and_no_copy_of_it_in_the_values(asked: Callable[.
     assert len(first) == 2 and "page=2" in first[1].text
     assert whole.startswith(first[0].text + second[0].text) and len(first[0].text) <= PAGE
     assert "page" in refused(asked, "replay", {**view, "page": 10_000})
+
+
+def test_an_answer_is_whole_however_long_it_is(asked: Callable[..., Any], settings: Settings, monkeypatch):
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.mcp_tools.PAGE", 50)
+    found = called(asked, "scoped_retrieve", ASKED)
+    (shown,), values = found.content, found.structured_content
+    assert shown.text.startswith(rendered(settings, values["snapshot_id"], "block").text) and values["citations"]
+    assert "page" in refused(asked, "scoped_retrieve", {**ASKED, "page": 2})
+
+
+@pytest.mark.parametrize("form", XRAY.values)
+def test_the_pages_of_an_x_ray_are_of_one_snapshot(
+    asked: Callable[..., Any], settings: Settings, monkeypatch, form: str
+):
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.mcp_tools.PAGE", 500)
+    first, note = called(asked, "recall_xray", {"query": ASKED["question"], "format": form}).content
+    call, next_page = note.text.removesuffix(" is the next").split(": replay with ")[1].rsplit(", page=")
+    rest = dict(pair.split("=") for pair in call.split(", "))
+    pages, last = [first.text], int(note.text.split(" of ")[1].split(":")[0])
+    pages += [called(asked, "replay", {**rest, "page": at}).content[0].text for at in range(int(next_page), last + 1)]
+    assert "".join(pages) == rendered(settings, rest["snapshot_id"], form).text
+    assert "page" in refused(asked, "recall_xray", {"query": ASKED["question"], "page": 2})
 
 
 def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypatch, caplog):

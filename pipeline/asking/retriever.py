@@ -47,7 +47,7 @@ from ..progress import Say, StepReporter, quiet
 from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
 from ..requests.presets import Preset, fields_in
-from ..requests.resolve import RequestResolver
+from ..requests.resolve import Defaults, RequestResolver, no_defaults
 from ..runs import Runs, StagedRun, compact
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..views.lineage import current_lineage
@@ -220,7 +220,7 @@ class Retriever:
         self,
         requests: Iterable[Row] | None = None,
         *,
-        defaults: Mapping[str, Any] | None = None,
+        defaults: Defaults = no_defaults,
         resume: str | None = None,
         progress: bool = False,
         say: Say = quiet,
@@ -228,9 +228,9 @@ class Retriever:
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, complete an interrupted one at its generation.
 
-        `defaults` are fields of rows that omit them; the project is by default the principal's only one. The `engine` decides
-        where shards are executed; the result is the same. With `progress`, a bar is shown; `say` receives lines
-        instead.
+        `defaults` gives the fields that a row omits, by the columns that it has; the project is by default the principal's
+        only one. The `engine` decides where shards are executed; the result is the same. With `progress`, a bar is shown;
+        `say` receives lines instead.
 
         A row that is malformed, or that makes the line fail, becomes a failed snapshot; the others are unaffected.
 
@@ -249,7 +249,7 @@ class Retriever:
         self.corpus.expect_unerased()
         self._session.renew()
         line = self._session.line
-        staged, line = self._resumed(resume, line) if resume else (self._staged(requests, defaults or {}), line)
+        staged, line = self._resumed(resume, line) if resume else (self._staged(requests, defaults), line)
         with resumable(staged):
             shards = staged.pending()
             say(staged.described(shards))
@@ -308,13 +308,13 @@ class Retriever:
     ) -> None:
         self.close()
 
-    def _staged(self, rows: Iterable[Row] | None, defaults: Mapping[str, Any]) -> StagedRun:
+    def _staged(self, rows: Iterable[Row] | None, defaults: Defaults) -> StagedRun:
         session = self._session
-        now, resolver, project = session.clock(), session.resolver, defaults.get("project")
+        now, resolver, project = session.clock(), session.resolver, defaults({}).get("project")
         settled = self.preset.fields.given.get("project") if self.preset else None
         if project and settled not in (None, project):
             raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
-        requests, failures = resolver.resolve(rows or (), now, {**resolver.project, **defaults})
+        requests, failures = resolver.resolve(rows or (), now, lambda given: {**resolver.project, **defaults(given)})
         if not requests.num_rows and not failures.num_rows:
             raise InputError.described("at least one request", "none", "requests")
         assert self.runs is not None

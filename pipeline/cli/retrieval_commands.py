@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from contextlib import redirect_stdout, suppress
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,9 +54,14 @@ def run(
             if not each["current"]:
                 note(f"{each['project']}: files changed since they were read, and a run reads none; `index` does")
     before, summary = _unfinished(settings), None
-    defaults = {"project": settings["project"]} if _given(settings, "project") else {}
-    if preset is None:
-        defaults = defaults_in(settings, Path.cwd(), {})
+
+    @cache
+    def defaults(project: str | None, *names: str) -> dict[str, Any]:
+        """Those of a row with these fields; of their values, the project alone matters."""
+        if preset is None:
+            return defaults_in(settings, Path.cwd(), dict.fromkeys(names, project))
+        return {"project": settings["project"]} if _given(settings, "project") else {}
+
     try:
         trees = trees_around(Path.cwd())
         opened = open_retriever(settings, preset=preset, work_trees=trees)
@@ -67,7 +73,7 @@ def run(
             engine_of(settings) as ready,
         ):
             summary = retriever.run(
-                rows, defaults=defaults, resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
+                rows, defaults=lambda row: defaults(row.get("project"), *row), resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
                 engine=ready,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -26,7 +26,7 @@ from ...nodes.errors import InputError
 from ..config.grants import load_grants
 from ..config.opening import corpus_of, head_of
 from ..config.settings import Settings
-from ..requests.fields import column_of
+from ..requests.fields import columns_named
 from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
@@ -179,16 +179,16 @@ def uncommitted(settings: Settings, shown: str | None) -> list[Path]:
 
 def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that a request made in a folder has unless it names them: the project and purpose of the settings, else
-    of the principal's projects the one that follows the folder; as workspace, so that edits show, the work tree with a history that the folder is in, else the only one; and as denied
-    sources those read from other work trees of the repository that the folder is in. None are denied if the folder's own
-    tree was not read, or if the request names sources.
+    of the principal's projects the one that follows the folder; of the work trees that its project follows, as workspace,
+    so that edits show, the one with a history that the folder is in, else the only one; and as denied sources those read
+    from other work trees of the repository that the folder is in. None are denied if the folder's own tree was not read,
+    or if the request names sources. It depends on which fields a request names, and on its project.
     """
-    scope = request.get("scope")
-    named = {column_of(name) for name in request}
-    named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
-    asked_in = folder.resolve() if folder and "project" not in named else None
-    project = settings["project"] or (asked_in and _project_around(settings, asked_in))
-    kept = [request for of, request, _ in imports(settings) if project in (None, of)]
+    named = columns_named(request)
+    project = named.get("project") or settings["project"]
+    if not project and folder and "project" not in named:
+        project = _project_around(settings, folder.resolve())
+    kept = [each for of, each, _ in _kept(file_of(settings)) if project in (None, of)]
     read = [(path, request) for request in kept for path in request.paths]
     trees = [path for path, request in read if request.history]
     around = [path for path in trees if folder and folder.resolve().is_relative_to(path)]

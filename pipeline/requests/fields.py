@@ -130,6 +130,17 @@ def column_of(path: str) -> str | None:
     return found and found[0]
 
 
+def columns_named(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that a row names, in groups or not, with their values as they are given; names of none are left out."""
+    found = dict[str, Any]()
+    for name, value in row.items():
+        if isinstance(value, Mapping) and is_group(name):
+            found |= columns_named(value)
+        elif column := column_of(name):
+            found[column] = value
+    return found
+
+
 def is_group(path: str) -> bool:
     """Whether a dotted path names a group of fields."""
     return all(_snake(part) in GROUPS for part in path.split("."))

@@ -15,7 +15,7 @@ import hashlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -52,6 +52,15 @@ DEFAULTS: dict[str, Any] = {
     "tokenizer": BASE,
 }
 """Defaults of the fields of a row."""
+
+Defaults = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""The fields that a row has unless it names them, by the columns that it has."""
+
+
+def no_defaults(_: Mapping[str, Any]) -> dict[str, Any]:
+    """None, whatever a row has."""
+    return {}
+
 
 _ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "stack_trace", "state")
 _NOT_ASKED = ("request_id", "intent_id", "model_request_id", "trace_id")
@@ -110,24 +119,25 @@ class RequestResolver:
         return REQUESTS.from_rows(sorted(rows, key=lambda one: one["request_id"]))
 
     def resolve(
-        self, rows: Iterable[Row], asked_at: datetime, defaults: Mapping[str, Any] | None = None
+        self, rows: Iterable[Row], asked_at: datetime, defaults: Defaults = no_defaults
     ) -> tuple[pa.Table, pa.Table]:
         """The rows as REQUESTS and, if invalid, as FAILURES; both sorted by request_id.
 
         A row without an id gets the digest of its fields; repeated digests get `-2`, `-3` in the order of the rows. A
-        duplicate explicit id fails the second row. `defaults` are fields for rows that omit them.
+        duplicate explicit id fails the second row. `defaults` gives the fields that a row omits.
 
         Raises:
             InputError: `asked_at` is naive, or a default is invalid.
         """
-        asked_at, common = instant(asked_at, "asked_at"), self.common(defaults)
+        asked_at = instant(asked_at, "asked_at")
         masks: dict[str, str] = {}
         parsed = [_parse(row, index, f"requests[{index}]", masks) for index, row in enumerate(rows)]
         repeats: Counter[str] = Counter()
         resolved: dict[str, dict[str, Any]] = {}
-        failed: dict[str, tuple[_Parsed, ScopedRetrievalError]] = {}
-        nameless: list[tuple[_Parsed, ScopedRetrievalError]] = []
+        failed: dict[str, _Failed] = {}
+        nameless: list[tuple[str, _Failed]] = []
         for row in sorted(parsed, key=lambda row: not row.given.get("request_id")):  # no digest takes a written id
+            common = self.common(defaults(row.given))
             try:
                 request, named = self._one(row, common, asked_at)
                 if not named:
@@ -138,14 +148,14 @@ class RequestResolver:
                     raise InputError("Expected a unique request_id, got a duplicate", at=f"{row.at}.request_id")
                 resolved[request["request_id"]] = request
             except ScopedRetrievalError as error:
-                own = row.given.get("request_id")
+                own, failure = row.given.get("request_id"), ({**common, **row.given}, error)
                 if own and not (row.changed and _MASK in own) and own not in resolved and own not in failed:
-                    failed[own] = row, error
+                    failed[own] = failure
                 else:
-                    nameless.append((row, error))
-        for failure in nameless:
-            failed[_free_id(failure[0].place, resolved, failed)] = failure
-        return self.table(resolved.values()), _failures(failed, common)
+                    nameless.append((row.place, failure))
+        for place, failure in nameless:
+            failed[_free_id(place, resolved, failed)] = failure
+        return self.table(resolved.values()), _failures(failed)
 
     def _one(self, row: _Parsed, common: Mapping[str, Any], asked_at: datetime) -> tuple[dict[str, Any], bool]:
         """The request, and whether its row has an id. A message may quote the start of a secret: it is masked, too."""
@@ -280,11 +290,14 @@ def _refuse_secrets(row: _Parsed) -> None:
             )
 
 
-def _failures(failed: Mapping[str, tuple[_Parsed, ScopedRetrievalError]], common: Mapping[str, Any]) -> pa.Table:
+_Failed = tuple[Mapping[str, Any], ScopedRetrievalError]
+"""The readable columns of a row, and what is wrong with it."""
+
+
+def _failures(failed: Mapping[str, _Failed]) -> pa.Table:
     """FAILURES: the readable columns of each row, and its message."""
     rows = []
-    for request_id, (row, error) in failed.items():
-        known = {**common, **row.given}
+    for request_id, (known, error) in failed.items():
         kept = {name: known.get(name) or None for name in ("project", "purpose", "question")}
         message = str(error).encode(errors="replace").decode()
         rows.append({"request_id": request_id, "error": message, **kept})

@@ -2,9 +2,9 @@
 
 Reads: settings, the retriever pool. Gives: `Tools`, those of one principal in one project, and `TOOLS`, their declarations.
 
-Note: the project is the server's. If the settings name none, it is the principal's only one; a principal of several
-must choose one before the server starts. No tool has an argument for project or principal. An invalid argument is a tool
-error that lists the valid options, so that a model can correct itself.
+Note: the project is the server's. If the settings name none, it is the principal's only one. With several, a server over
+HTTP does not start; over stdio, that is the answer to each message. No tool has an argument for project or principal. An
+invalid argument is a tool error that lists the valid options, so that a model can correct itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .renderings import FORMATS, XRAY, rendered
 from .retriever_pool import PrincipalSession, RetrieverPool
 
 PAGE = 16_000
-"""Characters of a page of a text, at most some 5,000 tokens; values that are longer are given as text alone."""
+"""Characters of a page of a view, at most some 5,000 tokens; its values are left out if they are longer."""
 FIELDS = (
     "purpose", "role", "mode", "phase", "branch", "namespace", "session_id", "task_id", "as_of", "failing_test",
     "error_text", "stack_trace", "current_files", "anchor_symbols", "allowed_sources", "denied_sources", "allowed_paths",
@@ -44,8 +44,8 @@ FIELDS = (
 """Request fields that a model may set; the others come from the preset and the policies."""
 
 
-Given = tuple[dict[str, Any], Sequence[str]]
-"""The answer of a tool: values, and their texts; none = the values as JSON."""
+Given = tuple[dict[str, Any] | None, Sequence[str]]
+"""The answer of a tool: values, and texts; an answer to a question has all of both, a view one page."""
 
 
 class Arguments(BaseModel):
@@ -92,7 +92,7 @@ SnapshotId = Annotated[Text, Field(description="a snapshot id, or the reference 
 
 
 class Viewed(Arguments):
-    """Those of a tool whose text may be long."""
+    """Those of a tool that shows a view of what is stored, whose text may be long."""
 
     page: int = Field(default=ABSENT, ge=1, description="page of the text")
 
@@ -103,7 +103,7 @@ class Retrieve(Arguments):
     question: Text = Field(description=REQUESTS.columns["question"].doc)
 
 
-class RecallXray(Viewed):
+class RecallXray(Arguments):
     """Those of document 002, and the form of the text."""
 
     query: Text = Field(description="the question")
@@ -150,22 +150,42 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
 def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     asked = (given.get(name) for name in ("sessionKey", "namespace", "budget"))
     found, snapshot_id = at.recall_xray(given["query"], *asked)
+    if snapshot_id is None:
+        return found, [json_document(found)]
     form = given.get("format", "json")
-    if form == "json" or snapshot_id is None:
-        return found, []
-    return found, [rendered(at.settings, snapshot_id, form).text]
+    text = json_document(found) if form == "json" else rendered(at.settings, snapshot_id, form).text
+    return _page(found, text, 1, f"replay with snapshot_id={snapshot_id}, format={form}, ")
 
 
 def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = rendered(at.settings, given["snapshot_id"], "replay")
     form = given.get("format", "block")
     text = (found if form == "replay" else rendered(at.settings, given["snapshot_id"], form)).text
-    return _shown(found.value), [text, *found.withheld]
+    value, texts = _page(_shown(found.value), text, given.get("page", 1))
+    return value, [*texts, *found.withheld]
 
 
 def _why(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = at.why(given["snapshot_id"], given["evidence"])
-    return found, [explained(found["rows"])]
+    return _page(found, explained(found["rows"]), given.get("page", 1))
+
+
+def _page(value: dict[str, Any], text: str, page: int, call: str = "") -> Given:
+    """A page of a view, and the call that gives the next one: that of this page with another number, or another `call`.
+
+    Raises:
+        InputError: there is no such page.
+    """
+    pages = [text[at : at + PAGE] for at in range(0, len(text), PAGE)] or [text]
+    if page > len(pages):
+        raise InputError.described(f"a page up to {len(pages)}", str(page), "arguments: page")
+    more = [f"page {page} of {len(pages)}: {call}page={page + 1} is the next"] if page < len(pages) else []
+    return (value if len(to_json(value)) <= PAGE else None), [pages[page - 1], *more]
+
+
+def _append(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    found = at.append(given["rows"])
+    return found, [json_document(found)]
 
 
 _FIELDS: dict[str, Any] = {name: request_field(name) for name in FIELDS}
@@ -211,7 +231,7 @@ TOOLS: Mapping[str, Tool] = {
         "Append evidence",
         "Add rows of the principal's own to the project. How far they are trusted follows from their kind.",
         Append,
-        lambda at, given: (at.append(given["rows"]), []),
+        _append,
         adds=True,
     ),
 }
@@ -273,7 +293,10 @@ class Tools:
         tool = offered[name]
         asked = arguments_of(tool, given)
         value, texts = await self.pool.done(self.principal, lambda: tool.call(self._session, asked))
-        return _result(value, texts, asked.get("page", 1))
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text) for text in texts],
+            structured_content=value and json.loads(to_json(value)),
+        )
 
     async def _offered(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
         """The tools that are currently available: one that no grant allows is absent, and without a corpus there is none."""
@@ -295,19 +318,4 @@ def _declared(name: str, tool: Tool) -> types.Tool:
         annotations=types.ToolAnnotations(
             read_only_hint=not tool.adds, destructive_hint=False, idempotent_hint=tool.adds, open_world_hint=False
         ),
-    )
-
-
-def _result(value: dict[str, Any], texts: Sequence[str], page: int) -> types.CallToolResult:
-    """A page of the first text, and how to get the next one; the other texts are notes."""
-    values = to_json(value)
-    text, *notes = texts or [json_document(value)]
-    pages = [text[at : at + PAGE] for at in range(0, len(text), PAGE)] or [text]
-    if page > len(pages):
-        raise InputError.described(f"a page up to {len(pages)}", str(page), "arguments: page")
-    if page < len(pages):
-        notes.append(f"page {page} of {len(pages)}: page={page + 1} is the next")
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=each) for each in (pages[page - 1], *notes)],
-        structured_content=json.loads(values) if len(values) <= PAGE else None,
     )

@@ -17,4 +17,4 @@ def resolve_requests(
     """REQUESTS and FAILURES; `fields` are those of the resolver."""
     nothing: Any = None
     grants = grant_all(principal, "shop")
-    return RequestResolver(principal, nothing, grants, **fields).resolve(rows, asked_at, defaults)
+    return RequestResolver(principal, nothing, grants, **fields).resolve(rows, asked_at, lambda _: defaults or {})
