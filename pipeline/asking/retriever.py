@@ -308,7 +308,7 @@ class Retriever:
     ) -> None:
         self.close()
 
-    def _staged(self, rows: Iterable[Row] | None, defaults: Defaults) -> StagedRun:
+    def _staged(self, rows: Iterable[Row] | None, defaults: Defaults = no_defaults) -> StagedRun:
         session = self._session
         now, resolver, project = session.clock(), session.resolver, defaults({}).get("project")
         settled = self.preset.fields.given.get("project") if self.preset else None
