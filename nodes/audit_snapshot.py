@@ -27,10 +27,11 @@ from .audit.condition_rules import (
     worst_actions,
 )
 from .audit.decision_rules import decision_columns, masked_rows
-from .audit.records import VIEWED, Recorded, expect_decided, recorded, snapshot_digests
+from .audit.records import VIEWED, Recorded, recorded, snapshot_digests
 from .blocks.rendering import TRIMMING_POLICY
 from .columns.digests import EMPTY_SHA256, stored_form
 from .columns.keys import flat, gathered, gathered_columns, truth
+from .errors import VerificationError
 from .facts.fact_conflicts import rivals
 from .tables import (
     DECISIONS,
@@ -123,7 +124,10 @@ def conditions(
     admissible: Admissible,
 ) -> Conditions:
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to report."""
-    expect_decided(candidates, decisions)
+    if not decisions["evidence_id"].equals(candidates["evidence_id"]):
+        raise VerificationError(
+            f"Expected one decision for each of {candidates.num_rows} candidates, got others", at="decisions"
+        )
     owner, reason = decisions["request_id"], decisions["reason_code"]
     shown = truth(pc.equal(decisions["outcome"], "selected"))
 
@@ -187,10 +191,11 @@ def record(
     structured_facts: StructuredFacts,
     fact_checks: FactChecks,
     conditions: Conditions,
+    pool: Pool,
 ) -> Recorded:
     """What a run stores: a row per request and per failure, with the rows of every table about it."""
     tables = locals()
-    return recorded(flat(captures["request_id"]), {name: tables[name] for name in VIEWED})
+    return recorded(flat(captures["request_id"]), {name: tables[name] for name in VIEWED}, pool)
 
 
 def snapshots(

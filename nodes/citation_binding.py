@@ -55,7 +55,7 @@ def citations(trimmed: Trimmed, pool: Pool, contracts: Contracts, evidence: Evid
     line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
     placed = pc.or_(line.is_valid(), byte.is_valid())
     resolves = pc.or_(placed, pc.or_(rows["version"].is_valid(), stored["path"].is_null()))
-    shared = ("request_id", "position", "label", "evidence_id", "line_start", "line_end", "byte_start",
+    shared = ("request_id", "position", "label", "evidence_id", "place", "line_start", "line_end", "byte_start",
               "byte_end", "visible_sha256", "standing")  # fmt: skip
     owner = integers(rows["contract"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
@@ -87,7 +87,7 @@ def item_details(
     stored = gathered_columns(evidence, (*_DETAILS, *_GUARDED, *of_row), row)
     return ITEM_DETAILS.build(
         {
-            **{name: trimmed[name] for name in ("request_id", "evidence_id", "position")},
+            **{name: trimmed[name] for name in ("request_id", "evidence_id", "place", "position")},
             **{name: masked(stored[name].cast(ITEM_DETAILS.columns[name].type), mask) for name in _DETAILS},
             **{name: stored[name] for name in _GUARDED},
             "authority": pc.fill_null(stored["authority"], 0),

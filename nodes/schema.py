@@ -29,7 +29,9 @@ class Column:
 
     `free_text` marks what people or files wrote: a run stores it by SHA-256 in `texts/`, never in a table.
     `digest=False` marks envelope columns (ids of the capture, wall times) that no digest covers. `stored=False` marks those
-    that mean nothing after the run, which no record has.
+    that mean nothing after the run, which no record has. `of` names the table that states the value, `table.column` where
+    its column has another name, `table.*` where it follows from several: a record has it there alone, and views take it from
+    there.
     """
 
     type: pa.DataType
@@ -39,6 +41,7 @@ class Column:
     free_text: bool = False
     digest: bool = True
     stored: bool = True
+    of: str = ""
 
 
 @dataclass(frozen=True, eq=False)

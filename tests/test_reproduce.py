@@ -96,15 +96,15 @@ def test_another_model_is_named(tmp_path, monkeypatch):
 def test_one_changed_cell_is_named_by_table_row_and_column(world):
     (part,) = (world.folder / "runs" / world.run / "tables/record").glob("*.parquet")
     record = pq.read_table(part)
-    ranked = view(record, "ranked")
-    final = ranked["anchor"].to_pylist()
-    more = iter([0.25 * (place == 3) for place in range(len(final))])
-    pq.write_table(with_values(record, "ranked", "anchor", lambda value: value + next(more)), part)
+    terms = view(record, "score_terms")
+    was = terms["anchor"].to_pylist()
+    more = iter([0.25 * (place == 3) for place in range(len(was))])
+    pq.write_table(with_values(record, "score_terms", "anchor", lambda value: value + next(more)), part)
     found = reproduced(settings_of(world.folder), world.run)
     assert (found.same, found.changed, found.problems) == (False, {}, ())
-    assert found.first and (found.first.table, found.first.column) == ("ranked", "anchor")
-    assert found.first.row == {name: ranked[name][3].as_py() for name in ("request_id", "evidence_id")}
-    assert (found.first.stored, found.first.computed) == (final[3] + 0.25, final[3])
+    assert found.first and (found.first.table, found.first.column) == ("score_terms", "anchor")
+    assert found.first.row == {name: terms[name][3].as_py() for name in ("request_id", "evidence_id")}
+    assert (found.first.stored, found.first.computed) == (was[3] + 0.25, was[3])
 
 
 def test_only_auditors_reproduce(world):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from line_tables import line_tables
-from scoped_retrieval.nodes.audit_snapshot import record
+from scoped_retrieval.nodes.audit_snapshot import conditions
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
@@ -110,9 +110,9 @@ def test_a_record_that_does_not_add_up_is_found():
 )
 def test_a_candidate_without_one_decision_is_not_recorded(rows: Callable[[pa.Table], pa.Table]):
     tables = line_tables(2)
-    names = [name for name in record.__annotations__ if name != "return"]
+    names = [name for name in conditions.__annotations__ if name != "return"]
     with pytest.raises(VerificationError):
-        record(**{name: tables[name] for name in names} | {"decisions": rows(tables["decisions"])})
+        conditions(**{name: tables[name] for name in names} | {"decisions": rows(tables["decisions"])})
 
 
 def test_ids_are_in_order_of_time_and_lead_to_their_run():

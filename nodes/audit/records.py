@@ -4,7 +4,8 @@ Reads: tables of the line. Gives: `recorded` and `view`, and `snapshot_digests`:
 SHA-256.
 
 A column of the record is named for the node that made it. It has the row of that node's table for the request, as a struct,
-null where there is none; or the rows, as a list. Free text is in it by its SHA-256.
+null where there is none; or the rows, as a list. Free text is in it by its SHA-256. A value is in it once: rows about a
+candidate name it by its rank in the pool, and what another table states, or follows from it, only views have.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..columns.digests import digests, hashed, innermost, table_digest
 from ..columns.kept import OfTable
-from ..columns.keys import columns_of, flat, is_list, positions
+from ..columns.keys import columns_of, flat, floats, integers, is_list, places_of, positions, present, take_or
+from ..columns.numbers import quantise
 from ..columns.ragged import starts_of
 from ..errors import VerificationError
 from ..schema import Column, Table
@@ -73,6 +76,10 @@ class Recorded(NamedTuple):
     texts: pa.Table
 
 
+_POOL_RANK = pa.field("pool_rank", pa.int32(), False)
+"""What a record has of a row's place in the pool of a shard: its place among the candidates of its request."""
+
+
 class _Fields(NamedTuple):
     """The columns of a table that a record has: their places, and of these the free texts; and their fields."""
 
@@ -87,7 +94,10 @@ def _fields(table: Table, further: tuple[str, ...] = ()) -> _Fields:
     found = _Fields([], [], [])
     for place, name in enumerate((*table.columns, *further)):
         column = _declared(table, name)
-        if name != "request_id" and column.stored:
+        if name == "place":
+            found.places.append(place)
+            found.fields.append(_POOL_RANK)
+        elif name != "request_id" and column.stored and not column.of:
             type_ = table.stored_schema.field(name).type if column.free_text else column.type
             found.places.append(place)
             found.fields.append(pa.field(name, type_, column.nullable or table in _ONE))
@@ -118,13 +128,12 @@ SCHEMA = schema_with({})
 TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.large_string(), False)])
 
 
-def recorded(request_ids: pa.Array, tables: Mapping[str, pa.Table]) -> Recorded:
+def recorded(request_ids: pa.Array, tables: Mapping[str, pa.Table], pool: pa.Table) -> Recorded:
     """The record of some requests, in their order, of the tables of `VIEWED`.
 
     Raises:
-        VerificationError: a table has rows of another request, or more than one of a request; or a candidate has not one decision.
+        VerificationError: a table has rows of another request, or more than one of a request.
     """
-    expect_decided(tables["candidates"], tables["decisions"])
     given, count = [tables[name] for name in VIEWED], len(request_ids)
     owners = pa.chunked_array([chunk for table in given for chunk in table["request_id"].chunks], pa.string())
     owner = positions(owners, request_ids)
@@ -139,7 +148,10 @@ def recorded(request_ids: pa.Array, tables: Mapping[str, pa.Table]) -> Recorded:
         _fields(declared, tuple(table.column_names[len(declared.columns) :]) if declared.extra else ())
         for declared, table in zip(VIEWED.values(), given, strict=True)
     ]
-    values = [columns_of(table) for table in given]
+    values, pool_rank = [columns_of(table) for table in given], flat(pool["pool_rank"])
+    for declared, columns in zip(VIEWED.values(), values, strict=True):
+        if (at := declared.schema.get_field_index("place")) >= 0:
+            columns[at] = pool_rank.take(columns[at])
     free = [(n, place) for n, fields in enumerate(own) for place in fields.texts]
     hashes, texts = hashed([values[n][place] for n, place in free])
     for (n, place), column in zip(free, hashes, strict=True):
@@ -159,46 +171,101 @@ def recorded(request_ids: pa.Array, tables: Mapping[str, pa.Table]) -> Recorded:
     return Recorded(pa.Table.from_arrays(found, schema=pa.schema(fields)), by_hash)
 
 
-def expect_decided(candidates: pa.Table, decisions: pa.Table) -> None:
-    """Refuse decisions that are not one for each candidate, in their order.
+class _Rows(NamedTuple):
+    """The rows of a record about a table: the place of the request of each, and the stored columns."""
 
-    Raises:
-        VerificationError: they are not.
-    """
-    if not decisions["evidence_id"].equals(candidates["evidence_id"]):
-        raise VerificationError(
-            f"Expected one decision for each of {candidates.num_rows} candidates, got others", at="decisions"
-        )
+    owner: NDArray[np.int64]
+    columns: dict[str, pa.Array]
+
+    def at(self, other: _Rows) -> NDArray[np.int64]:
+        """The row about the candidate of each row of another table, or the one of its request; -1 where there is none."""
+        rank = _POOL_RANK.name
+        if rank not in self.columns:
+            return places_of(other.owner, self.owner)
+        own, theirs = ((one.owner << 32) + integers(one.columns[rank]) for one in (self, other))
+        order = own.argsort()
+        return np.append(order, -1)[places_of(theirs, own[order])]
+
+
+def _rows_of(record: pa.Table, name: str) -> _Rows:
+    column = flat(record[name])
+    if is_list(column.type):
+        owner, column = integers(pc.list_parent_indices(column)), column.flatten()
+    else:
+        owner, column = present(column).nonzero()[0], column.drop_null()
+    return _Rows(owner, dict(zip([field.name for field in column.type], column.flatten(), strict=True)))
 
 
 def view(record: pa.Table, name: str) -> pa.Table:
     """A table of the line, of a record or of some of its columns; free text is in it by its SHA-256."""
-    table, ids, column = VIEWED[name], flat(record["request_id"]), flat(record[name])
-    if is_list(column.type):
-        ids, column = ids.take(pc.list_parent_indices(column)), column.flatten()
-    elif column.null_count:
-        ids, column = ids.filter(column.is_valid()), column.drop_null()
-    fields = [field.with_nullable(_declared(table, field.name).nullable) for field in column.type]
-    schema = pa.schema([SCHEMA.field("request_id"), *fields])
-    return pa.Table.from_arrays([ids, *column.flatten()], schema=schema)
+    table, rows = VIEWED[name], _rows_of(record, name)
+    columns = {"request_id": record["request_id"].take(pa.array(rows.owner)), **rows.columns}
+    read = {name: rows}
+    for own, column in table.columns.items():
+        source, stated = _stated(own, column)
+        if source in record.column_names:
+            known = read[source] = read.get(source) or _rows_of(record, source)
+            if stated in known.columns:
+                columns[own] = take_or(known.columns[stated], known.at(rows))
+    if table is RANKED:
+        columns |= _contributions(record, rows)
+    names = [
+        own for own in (*table.columns, *(columns.keys() - table.columns.keys() - {_POOL_RANK.name})) if own in columns
+    ]
+    fields = [pa.field(own, columns[own].type, _declared(table, own).nullable) for own in names]
+    return pa.Table.from_arrays([columns[own] for own in names], schema=pa.schema(fields))
+
+
+def _stated(name: str, column: Column) -> tuple[str, str]:
+    """The table that states a column, and the column there; empty for one that its own table states."""
+    source, _, stated = column.of.partition(".")
+    return source, stated or name
+
+
+def _contributions(record: pa.Table, ranked: _Rows) -> dict[str, pa.Array]:
+    """The contributions to the score of each ranked row: weight times term; what is left is of diversity. None if the record
+    lacks what they follow from.
+    """
+    if not {"rerank_weights", "score_terms"} <= {*record.column_names} or "final" not in ranked.columns:
+        return {}
+    weights, terms = (_rows_of(record, name) for name in ("rerank_weights", "score_terms"))
+    names = sorted({*RERANK_WEIGHTS.columns, *weights.columns} - {"request_id", "diversity"})
+    if not {*names} <= weights.columns.keys() & terms.columns.keys():
+        return {}
+    weight, term = (
+        np.stack([floats(one.columns[name]) for name in names], axis=1)[one.at(ranked)] for one in (weights, terms)
+    )
+    weighed = quantise(weight * term)
+    rest = floats(ranked.columns["final"]) - weighed.sum(axis=1)
+    return {**dict(zip(names, map(pa.array, weighed.T), strict=True)), "diversity": pa.array(rest)}
 
 
 def paths_of(name: str, columns: Collection[str] | None = None) -> list[str]:
     """The Parquet paths of a table of the line in a record, or of some of its columns."""
-    if columns is None:
-        return ["request_id", name]
     table = VIEWED[name]
-    first, *_ = fields = [field.name for field in _fields(table).fields]
-    chosen = [column for column in fields if column in columns] or [first]
-    return ["request_id", *(f"{name}.{'list.element.' if table not in _ONE else ''}{column}" for column in chosen)]
+    found = ["request_id", *([name] if columns is None else _paths(table, columns))]
+    for own in table.columns if columns is None else columns:
+        source, stated = _stated(own, table.columns[own]) if own in table.columns else ("", own)
+        if stated == "*":
+            found += [name, source, RERANK_WEIGHTS.name]
+        elif source:
+            found += _paths(VIEWED[source], [stated])
+    return [*dict.fromkeys(found)]
+
+
+def _paths(table: Table, columns: Collection[str]) -> list[str]:
+    """The paths of some stored columns of a table, with what says whose its rows are."""
+    stored = [field.name for field in _fields(table).fields]
+    chosen = [column for column in stored if column in columns or column == _POOL_RANK.name] or stored[:1]
+    return [f"{table.name}.{'list.element.' if table not in _ONE else ''}{column}" for column in chosen]
 
 
 def hashes_in(record: pa.Table) -> Iterator[pa.Array]:
     """The hashes of the free texts of a record."""
     for name, declared in VIEWED.items():
-        table = view(record, name)
+        rows = _rows_of(record, name)
         for column in declared.names(free_text=True):
-            yield innermost(flat(table[column]))
+            yield innermost(rows.columns[column])
 
 
 def snapshot_digests(record: pa.Table, snapshots: pa.Table, provenance: pa.Table) -> list[str]:

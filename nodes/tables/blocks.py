@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ..schema import boolean, caller, int32, string, table, text, texts, timestamp
+from ..schema import boolean, caller, int32, place, string, table, text, texts, timestamp
 from .corpus import EVIDENCE
 from .packing import TRIMMED
 
@@ -18,9 +18,11 @@ CITATIONS = table(
     order=("request_id", "position"),
     doc="The citation map: the row and the place that each label of the block cites.",
     request_id=caller(string("the request", digest=False)),
-    position=caller(int32("order in the block, from 1")),
-    **TRIMMED.take("label", "standing", "visible_sha256", "line_start", "line_end", "byte_start", "byte_end"),
-    evidence_id=caller(string("the snapshot item")),
+    **TRIMMED.take("position", "label", "standing", of="trimmed"),
+    **TRIMMED.take("visible_sha256"),
+    **TRIMMED.take("line_start", "line_end", "byte_start", "byte_end", of="trimmed"),
+    evidence_id=caller(string("the snapshot item", of="candidates")),
+    place=place("its place in the pool"),
     source_id=caller(string("the source, masked as the text is")),
     path=caller(text("path inside the source, masked as the text is", nullable=True)),
     section=caller(text("section", nullable=True)),
@@ -40,8 +42,9 @@ ITEM_DETAILS = table(
     order=("request_id", "position"),
     doc="What a bundle says of each item besides its citation (S4.12): the leading row's own columns.",
     request_id=caller(string("the request", digest=False)),
-    evidence_id=caller(string("the row that leads the item")),
-    position=caller(int32("order in the block, from 1")),
+    evidence_id=caller(string("the row that leads the item", of="candidates")),
+    place=place("its place in the pool"),
+    **TRIMMED.take("position", of="trimmed"),
     **EVIDENCE.take("entity", "title", "uri", "content_type", "document_type", "domain", **_MASKED),
     **EVIDENCE.take("tags", "applicable_roles", "excluded_roles", **_MASKED_LISTS),
     **EVIDENCE.take("origin_class", "confidence", "lifecycle", "importance", audience="caller"),
@@ -66,7 +69,7 @@ BLOCKS = table(
         )
     ),
     text=caller(text("the rendered block")),
-    text_sha256=caller(string("SHA-256 of the rendered block, hex")),
+    text_sha256=caller(string("SHA-256 of the rendered block, hex", of="blocks.text")),
     shape=caller(string("context-block, citation-pack or model-brief")),
     items=caller(int32("items in it")),
     tokens=caller(int32("tokens of the whole rendering")),

@@ -12,7 +12,7 @@ VERDICTS = table(
     order=("request_id", "pool_rank"),
     doc="The second wall: every candidate judged again from contract and stored row alone.",
     request_id=string("the request", digest=False),
-    evidence_id=string("the row"),
+    evidence_id=string("the row", of="candidates"),
     pool_rank=int32("its place among the candidates"),
     admitted=boolean("passes every gate"),
     source_access=boolean("gate 1 of S0.43: the system may read it"),

@@ -20,7 +20,7 @@ CONTRACTS = table(
     denied=caller(boolean("nothing can be asked under this contract")),
     denied_reason=caller(string("why, from the contract alone", nullable=True)),
     groups=strings("groups of the principal at asked_at"),
-    **REQUESTS.take(*SAME_AS_ASKED),
+    **REQUESTS.take(*SAME_AS_ASKED, of="requests"),
     mode=caller(string("the mode that chose inside the bounds", nullable=True)),
     search_paths=caller(strings("path globs the mode searches; null = every path", nullable=True)),
     excluded_paths=caller(strings("path globs the mode leaves out")),

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.audit.records import RECORD, SCHEMA, paths_of
+from ...nodes.audit.records import RECORD, SCHEMA, VIEWED, paths_of
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import TABLES
@@ -261,7 +261,7 @@ class Run:
         homes = {home_of(name) for name in reads}
         if piece in self.files:
             return read_tables(live_file(self.store.path, piece), piece, homes)
-        paths = [path for name, columns in reads.items() if home_of(name) == RECORD for path in paths_of(name, columns)]
+        paths = [path for name, columns in reads.items() if name in VIEWED for path in paths_of(name, columns)]
         wanted = dict(reads) | {RECORD: SCHEMA.names if RECORD in reads else [*dict.fromkeys(paths)]}
         return {
             home: read_parquet(self.folder / path, SCHEMAS[home], wanted[home])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from scoped_retrieval.nodes import audit_snapshot
+from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import TABLES
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -64,6 +65,8 @@ def _made(requests: int, run_id: str, first: int) -> dict[str, pa.Table]:
     block = {r: f"block of {r}" for r in ids}
 
     def per_pair(name: str, some: list[tuple[str, str]], **columns: Callable[[str, str], Any]) -> pa.Table:
+        if "pool_rank" in TABLES[name].columns:
+            columns |= {"pool_rank": lambda r, e: fates.index(e.removesuffix(f"-{r}")) + 1}
         return filled(
             name, [{"request_id": r, "evidence_id": e} | {c: f(r, e) for c, f in columns.items()} for r, e in some]
         )
@@ -114,7 +117,14 @@ def _made(requests: int, run_id: str, first: int) -> dict[str, pa.Table]:
             placement=lambda r, e: rows[r, e],
         ),
         "score_terms": per_pair("score_terms", bounded),
-        "ranked": per_pair("ranked", bounded, place=place, selected_reason=lambda *_: "current workspace file"),
+        "rerank_weights": per_request("rerank_weights", **{term.name: lambda _: 1.0 for term in TERMS}),
+        "ranked": per_pair(
+            "ranked",
+            bounded,
+            place=place,
+            final=lambda r, e: len(TERMS) * (place(r, e) + 1) / 4,
+            selected_reason=lambda *_: "current workspace file",
+        ),
         "packs": per_pair(
             "packs",
             bounded,
@@ -134,8 +144,8 @@ def _made(requests: int, run_id: str, first: int) -> dict[str, pa.Table]:
             form=lambda *_: "full",
             conflict_note=lambda *_: False,
         ),
-        "citations": per_pair("citations", shown, resolves=lambda *_: True),
-        "item_details": per_pair("item_details", shown),
+        "citations": per_pair("citations", shown, place=place, resolves=lambda *_: True),
+        "item_details": per_pair("item_details", shown, place=place),
         "blocks": per_request(
             "blocks",
             text=lambda r: block[r],
@@ -150,7 +160,6 @@ def _made(requests: int, run_id: str, first: int) -> dict[str, pa.Table]:
         "session_events",
         "anchors",
         "filter_ladder",
-        "rerank_weights",
     ):
         inputs[name] = per_request(name)
     inputs["admissible"] = per_request("admissible", unmatched_sources=lambda *_: [])
