@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import SchemaError
 from ..schema import Table
-from .keys import filled, flat, is_list, is_text, listed, offsets_and_bytes, present
+from .keys import TEXTS, filled, flat, is_list, listed, offsets_and_bytes, present
 from .ragged import expand_ranges, starts_of
 
 FORM = "scoped-retrieval/logical-form/6"
@@ -166,22 +166,19 @@ def _form_of(
 def _forms(form: _Form, columns: Sequence[pa.Array], bounds: Int) -> list[bytes]:
     leaves: _Leaves = defaultdict(list)
     _add_leaves(leaves, form, columns, bounds)
-    parts = [(np.arange(0, 8 * len(bounds), 8)[None], memoryview(np.diff(bounds).astype("<i8").tobytes()))]
+    parts = [(np.arange(0, 8 * len(bounds), 8), memoryview(np.diff(bounds).astype("<i8").tobytes()))]
     for _, found in sorted(leaves.items()):
         values, ends = _together(found)
         parts.append((ends, memoryview(present(values).tobytes() if values.null_count else b"\1" * len(values))))
-        if is_text(values.type):
+        if values.type.id in TEXTS:
             offsets, data = offsets_and_bytes(values)
             parts.append((ends * 4, memoryview(np.diff(offsets).astype("<u4").tobytes())))
             parts.append((offsets[ends], data.data))
         else:
             numbers = _numbers(values)
             parts.append((ends * numbers.itemsize, memoryview(numbers.tobytes())))
-    cuts = [(ends.T.tolist(), data) for ends, data in parts]
-    return [
-        b"".join([data[start:end] for ends, data in cuts for start, end in zip(ends[n], ends[n + 1], strict=True)])
-        for n in range(len(bounds) - 1)
-    ]
+    cuts = [(ends.tolist(), data) for ends, data in parts]
+    return [b"".join([data[ends[n] : ends[n + 1]] for ends, data in cuts]) for n in range(len(bounds) - 1)]
 
 
 def _add_leaves(leaves: _Leaves, form: _Form, columns: Sequence[pa.Array], bounds: Int) -> None:
@@ -206,7 +203,7 @@ def _shape(array: pa.Array, counts: Int) -> Int:
 
 
 def _together(found: Sequence[tuple[pa.Array | Int, Int]]) -> tuple[pa.Array, Int]:
-    """The values of some columns of one type, and in them the bounds of each range of rows, by column."""
+    """The values of some columns of one type, those of each range of rows side by side, and the bounds of each range."""
     arrays, of_each = zip(*found, strict=True)
     ends = np.array(of_each)
     starts = starts_of(ends[:, -1])
@@ -216,11 +213,10 @@ def _together(found: Sequence[tuple[pa.Array | Int, Int]]) -> tuple[pa.Array, In
         every = pa.concat_arrays([array.cast(large) for array in arrays])
     else:
         every = pa.concat_arrays(arrays)
-    ranges = ends + starts[:-1, None]
-    if ends.shape[1] > len(arrays):  # many ranges of few columns: their values side by side are cut with fewer slices
-        every = every.take(pa.array(expand_ranges(ranges[:, :-1].T.ravel(), np.diff(ends).T.ravel())))
-        ranges = ends.sum(axis=0)[None]
-    return every, ranges if ends.shape[1] > 2 else starts[None, [0, -1]]
+    if ends.shape[1] > 2:  # one range is already in order
+        low = (ends[:, :-1] + starts[:-1, None]).T.ravel()
+        every = every.take(pa.array(expand_ranges(low, np.diff(ends).T.ravel())))
+    return every, ends.sum(axis=0)
 
 
 def _numbers(array: pa.Array) -> NDArray[np.generic]:

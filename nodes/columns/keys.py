@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 _LISTS = {type_.id for type_ in (pa.list_(pa.null()), pa.large_list(pa.null()), pa.list_(pa.null(), 1))}
 _WIDE = {pa.large_string().id, pa.large_binary().id}
-_TEXTS = {pa.string().id, pa.binary().id, *_WIDE}
+TEXTS = {pa.string().id, pa.binary().id, *_WIDE}
+"""The ids of string and binary types."""
 
 
 def flat(column: Column) -> pa.Array:
@@ -265,11 +266,6 @@ def literal(text: str) -> pa.Scalar:
 def is_list(type_: pa.DataType) -> bool:
     """Whether it is a list type: list, large list or fixed-size list."""
     return type_.id in _LISTS
-
-
-def is_text(type_: pa.DataType) -> bool:
-    """Whether it is a string or binary type."""
-    return type_.id in _TEXTS
 
 
 def listed(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
