@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from .columns.keys import (
     Column,
     constants,
-    flags_at,
     gathered,
     gathered_columns,
     integers,
@@ -115,7 +114,7 @@ def pool(
     disputed[contract[truth(verdicts["wall_disagreement"])]] = True
     replaced = present(candidates["replaced_by"])
     if replaced.any():
-        replaced &= ~flags_at(contracts["include_deleted"], contract)
+        replaced &= ~truth(contracts["include_deleted"])[contract]
     at = (truth(verdicts["admitted"]) & ~replaced & ~disputed[contract]).nonzero()[0]
     kept = gathered_columns(candidates, _RECALLED, at)
     return POOL.build(

@@ -26,7 +26,7 @@ from .blocks.masking import DETECTOR
 from .blocks.passages import asked_by
 from .blocks.rendering import Item, clean, looks_of, reasons, stored_parts
 from .blocks.token_counting import Counters
-from .columns.keys import constants, flags_at, flat, flattened, gathered, gathered_columns, integers
+from .columns.keys import constants, flat, flattened, gathered, gathered_columns, integers, truth
 from .frames import micros
 from .recall.lane_recall import LexicalRecall
 from .tables import (
@@ -151,7 +151,7 @@ def _wanted(
     owner, texts = integers(rows["contract"]), item_texts(kept, pool, evidence, contracts)
     # Blocks are ordered by time only under contracts that say so.
     event = micros(pc.coalesce(rows["event_time"], rows["recorded_time"]), 0)
-    happened = np.where(flags_at(contracts["newest_first"], owner), event, 0).tolist()
+    happened = np.where(truth(contracts["newest_first"])[owner], event, 0).tolist()
     counts = np.bincount(owner, minlength=contracts.num_rows)
     numbers = [10 ** len(str(count)) - 1 for count in counts.tolist()]
     members = np.array([row for text in texts for row in text.rows], np.int64)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from .blocks.item_texts import item_texts
 from .blocks.masking import class_lists, masked
 from .blocks.rendering import locator
-from .columns.keys import among, flags_at, flat, gathered, gathered_columns, integers
+from .columns.keys import among, flat, gathered, gathered_columns, integers, truth
 from .facts.fact_matching import facts_by_request, findings
 from .facts.fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
@@ -43,7 +43,7 @@ def structured_facts(pool: Pool, contracts: Contracts, evidence: Evidence) -> St
 
     The contract's masks are applied here, because values are shown to the model and to the caller.
     """
-    asking = flags_at(contracts["exact_lookups"], integers(pool["contract"]))
+    asking = truth(contracts["exact_lookups"])[integers(pool["contract"])]
     chosen = pool.filter(pa.array(asking & among(pool["origin_class"], ("structured-sot",))))
     if not chosen.num_rows:
         return STRUCTURED_FACTS.empty()
@@ -81,7 +81,7 @@ def fact_checks(
 
     A value inside a masked range does not count.
     """
-    asking = flags_at(contracts["exact_lookups"], integers(pool["contract"]))
+    asking = truth(contracts["exact_lookups"])[integers(pool["contract"])]
     able = asking & ~among(pool["origin_class"], ("structured-sot",))
     items = packs.filter(pa.array((integers(packs["position"]) > 0) & able[integers(packs["place"])]))
     if not items.num_rows:

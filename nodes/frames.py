@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import first_of_runs, flat, run_lengths
+from .columns.keys import first_of_runs, flat
 from .columns.ragged import expand_ranges, starts_of
 
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c", "literal": "l"}
@@ -144,7 +144,7 @@ class PostingIndex:
         text = pa.concat_arrays(keys).take(pa.array(order))
         own = text.take(pa.array(first))
         if not pc.all(
-            pc.equal(text, own.take(pa.array(np.arange(len(first)).repeat(run_lengths(first, len(order))))))
+            pc.equal(text, own.take(pa.array(np.arange(len(first)).repeat(np.diff(first, append=len(order))))))
         ).as_py():
             return None
         starts, count = starts_of(count)[order], count[order]

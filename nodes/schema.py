@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
@@ -87,12 +88,16 @@ class Table:
         """The part a caller may see: columns and rows whose audience is the caller."""
         if "audience" in self.columns:
             table = table.filter(pc.equal(table["audience"], "caller"))
-        further = [name for name in table.column_names if self._is_extra(name) and self.shows(name)]
+        further = [name for name in table.column_names if name not in self.columns and self.shows(name)]
         return table.select([*self.names(audience="caller"), *further])
+
+    def column(self, name: str) -> Column | None:
+        """A column, declared or added by a plugin; None if it has no such column."""
+        return self.columns.get(name) or (self.extra if "." in name else None)
 
     def shows(self, name: str) -> bool:
         """Whether a caller may see a column, declared or added by a plugin."""
-        column = self.extra if self._is_extra(name) else self.columns.get(name)
+        column = self.column(name)
         return column is not None and column.audience == "caller"
 
     def empty(self) -> pa.Table:
@@ -115,52 +120,43 @@ class Table:
         try:
             return pa.Table.from_pydict(columns, schema=schema)
         except _NOT_CONVERTED:
-            for field in schema:
-                self._expect_converts(columns[field.name], field)
+            self._expect_convert(columns, schema)
             raise
 
     def _completed(self, columns: Mapping[str, Any], rows: int | None) -> tuple[pa.Schema, dict[str, Any]]:
         """The schema with the columns of plugins, and every column of it: nulls for those that are not given."""
-        further = [name for name in columns if self._is_extra(name)]
-        if unknown := sorted(columns.keys() - self.columns.keys() - set(further)):
+        schema = self.widened(self.schema, columns)
+        if unknown := sorted(columns.keys() - {*schema.names}):
             raise SchemaError(
                 f"Expected the columns of {self.name}, got unknown columns {', '.join(unknown)} - at {self.name}"
             )
+        for field in schema:
+            if field.name not in columns and not field.nullable:
+                raise SchemaError(f"Expected column {field.name}, got none - at {self.name}")
         if rows is None:
             rows = len(next(iter(columns.values()))) if columns else 0
-        schema = self.widened(self.schema, further)
-        return schema, {name: columns[name] if name in columns else self._nulls(name, rows) for name in schema.names}
+        return schema, {f.name: columns[f.name] if f.name in columns else pa.nulls(rows, f.type) for f in schema}
 
     def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         """A table from dictionaries: for few rows, small policies and literal examples; a missing value is null.
 
         Columns of plugins go by name.
         """
-        further = sorted({name for row in rows for name in row if "." in name}) if self.extra is not None else ()
-        schema = self.widened(self.schema, further)
-        return pa.Table.from_arrays(self._read(rows, list(schema)), schema=schema)
-
-    def _read(self, rows: Sequence[Mapping[str, Any]], fields: list[pa.Field]) -> list[pa.Array]:
-        """The values of dictionaries as arrays, all at once."""
+        schema = self.widened(self.schema, sorted({*chain.from_iterable(rows)})) if self.extra else self.schema
         try:
-            return pa.array(rows, pa.struct(fields)).flatten()
+            return pa.Table.from_arrays(pa.array(rows, pa.struct(list(schema))).flatten(), schema=schema)
         except _NOT_CONVERTED:
-            for field in fields:
-                self._expect_converts([row.get(field.name) for row in rows], field)
+            self._expect_convert({name: [row.get(name) for row in rows] for name in schema.names}, schema)
             raise
 
-    def _nulls(self, name: str, rows: int) -> pa.Array:
-        if not self.columns[name].nullable:
-            raise SchemaError(f"Expected column {name}, got none - at {self.name}")
-        return pa.nulls(rows, self.columns[name].type)
-
-    def _expect_converts(self, values: Any, field: pa.Field) -> None:
-        try:
-            pa.Table.from_pydict({field.name: values}, schema=pa.schema([field]))
-        except _NOT_CONVERTED as error:
-            raise SchemaError(
-                f"Expected {field.type}, got values that do not convert - at {self.name}.{field.name}"
-            ) from error
+    def _expect_convert(self, columns: Mapping[str, Any], schema: pa.Schema) -> None:
+        for field in schema:
+            try:
+                pa.Table.from_pydict({field.name: columns[field.name]}, schema=pa.schema([field]))
+            except _NOT_CONVERTED as error:
+                raise SchemaError(
+                    f"Expected {field.type}, got values that do not convert - at {self.name}.{field.name}"
+                ) from error
 
     def check(self, table: pa.Table) -> pa.Table:
         """Returns the table if its columns and types are the declared ones and no required value is null."""
@@ -185,17 +181,10 @@ class Table:
 
     def widened(self, schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
         """The schema plus those of the names that are columns plugins may add."""
-        for name in [name for name in names if name not in self.columns] if self.extra is not None else ():
-            schema = schema.append(self.extra_field(name)) if "." in name else schema
+        for name in names:
+            if name not in self.columns and (column := self.column(name)):
+                schema = schema.append(pa.field(name, column.type, column.nullable))
         return schema
-
-    def extra_field(self, name: str) -> pa.Field:
-        """The field of a column added by a plugin."""
-        assert self.extra is not None
-        return pa.field(name, self.extra.type, self.extra.nullable)
-
-    def _is_extra(self, name: str) -> bool:
-        return self.extra is not None and "." in name and name not in self.columns
 
     @cached_property
     def _required(self) -> tuple[int, ...]:

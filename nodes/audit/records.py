@@ -107,7 +107,7 @@ def _fields(table: Table, further: tuple[str, ...] = ()) -> _Fields:
 
 
 def _declared(table: Table, name: str) -> Column:
-    column = table.columns.get(name, table.extra)
+    column = table.column(name)
     assert column is not None
     return column
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns.keys import first_of_runs, run_lengths
+from ..columns.keys import first_of_runs
 
 Int = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -73,7 +73,7 @@ def _of_bytes(data: Bytes, starts: Int) -> Int:
     np.not_equal(of_run[1:], of_run[:-1], out=begins[1:])
     begins[starts] = True
     run = begins.nonzero()[0]
-    length = run_lengths(run, len(data))
+    length = np.diff(run, append=len(data))
     of_text = run.searchsorted(starts)
     kind = class_[run + length - 1].astype(np.int64)
     after = np.empty_like(kind)

@@ -126,14 +126,6 @@ def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
     return place - np.maximum.accumulate(place * _changes([owner]))
 
 
-def run_lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
-    """The distance from each start to the next; from the last to `end`."""
-    lengths = np.empty(len(starts), dtype=np.int64)
-    lengths[:-1] = starts[1:]
-    lengths[-1:] = end
-    return lengths - starts
-
-
 def codes_of(columns: Sequence[Column]) -> NDArray[np.int64]:
     """One number per row, equal where all columns are (null equals null)."""
     code = np.zeros(len(columns[0]), dtype=np.int64)
@@ -212,11 +204,6 @@ def take_or(column: Column, index: NDArray[np.int64], default: object = None) ->
     return array.fill_null(default) if default is not None and array.null_count else array
 
 
-def flags_at(column: Column, index: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """A boolean column at `index`; false where the index is -1 or the value null."""
-    return np.asarray(take_or(column, index, False)).astype(bool, copy=False)
-
-
 def integers(column: Column) -> NDArray[np.int64]:
     """A column of whole numbers without nulls as int64."""
     return flat(column).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -255,12 +242,6 @@ def among(column: Column, wanted: Collection[str]) -> NDArray[np.bool_]:
 def constants(values: tuple[str | None, ...], type_: pa.DataType | None = None) -> pa.Array:
     """Literal texts as an array, `string` by default; cached per list of values."""
     return pa.array(values, type_ or pa.string())
-
-
-@lru_cache(maxsize=256)
-def literal(text: str) -> pa.Scalar:
-    """A literal text as a `large_string` scalar, for joins with columns; cached."""
-    return pa.scalar(text, pa.large_string())
 
 
 def is_list(type_: pa.DataType) -> bool:
