@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from ..schema import boolean, caller, int32, int64, int64s, place, spans, string, strings, table, text
 
-_SHOWN = {
-    "standing": string("how the text may speak"),
-    "form": string("full, excerpt, summary, fact, reference, conflict-note or hint"),
-    "history": boolean("shown as history"),
-}
 _PLACE = place("its place in the pool")
 
 PACKS = table(
@@ -23,7 +18,9 @@ PACKS = table(
     reason_code=string("why it was dropped; null = kept", nullable=True),
     merged_into=string("evidence_id of the item that swallowed it", nullable=True),
     members=int64s("places in the pool of its rows, in document order, the lead included", digest=False, stored=False),
-    **_SHOWN,
+    standing=string("how the text may speak"),
+    form=string("full, excerpt, summary, fact, reference, conflict-note or hint"),
+    history=boolean("shown as history"),
 )
 
 STRUCTURED_FACTS = table(
@@ -65,7 +62,7 @@ TRIMS = table(
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the row that leads the item", of="candidates")),
     place=_PLACE,
-    position=caller(int32("its order among the packs, from 1")),
+    position=caller(int32("its order among the packs, from 1", of="packs")),
     number=caller(int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped")),
     shown=caller(int32("order in the block, from 1; 0 = dropped")),
     kept_start=caller(int64("first byte of the item's text that stays")),
@@ -88,7 +85,7 @@ TRIMMED = table(
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the row that leads the item", of="candidates")),
     place=_PLACE,
-    position=caller(int32("order in the block, from 1")),
+    position=caller(int32("order in the block, from 1", of="trims.shown")),
     label=caller(string("`kind#n`")),
     merged_rows=caller(strings("evidence ids in the item, in document order")),
     members=int64s("their places in the pool", digest=False, stored=False),
@@ -103,7 +100,9 @@ TRIMMED = table(
     lines_above=caller(int32("lines of the item's text above those shown")),
     lines_below=caller(int32("lines of the item's text below those shown, but for blank ones at its end")),
     cut=caller(boolean("whether a part of its text is not shown")),
-    **{name: caller(column) for name, column in _SHOWN.items()},
+    **PACKS.take("standing", audience="caller", of="packs"),
+    **PACKS.take("form", audience="caller"),
+    **PACKS.take("history", audience="caller", of="packs"),
     conflict_note=caller(
         boolean("whether it says that a competing claim may exist: a member of a conflict set shown alone")
     ),
