@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plugin_package import SOURCE, install, settings_of
+from scoped_retrieval.nodes.audit.records import RECORD, VIEWED, view
+from scoped_retrieval.nodes.columns.digests import stored_form
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.nodes.score_terms import TERMS, terms_of_plugins
 from scoped_retrieval.nodes.tables import EVIDENCE
@@ -179,6 +181,14 @@ def test_contributions_of_a_plugin_add_up_to_the_final_score(story):
     assert any(each["acme.length"] > 0 for each in ranked)
     values = answered(story).tables["score_terms"]["acme.length"].to_pylist()
     assert all((value * 2**30).is_integer() and 0 <= value <= 1 for value in values)
+
+
+def test_the_record_of_an_answer_gives_every_table_as_the_line_did(story):
+    tables = answered(story).tables
+    for name, declared in VIEWED.items():
+        whole = stored_form(tables[name], declared)
+        stored = [column for column in whole.column_names if declared.column(column).stored]
+        assert view(tables[RECORD], name).to_pylist() == whole.select(stored).to_pylist(), name
 
 
 @pytest.mark.parametrize(("reason", "said"), [("it is long", "it is long"), ("", "strong in acme.length")])
