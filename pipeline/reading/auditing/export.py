@@ -162,9 +162,7 @@ def _plugin_columns(row: Mapping[str, Any]) -> dict[str, list[str]]:
     found = {}
     for name, table in VIEWED.items():
         if table.extra is not None and (own := row.get(name)):
-            found[name] = [
-                column for column in (own[0] if isinstance(own, list) else own) if column not in table.columns
-            ]
+            found[name] = [column for column in (own[0] if isinstance(own, list) else own) if "." in column]
     return found
 
 
