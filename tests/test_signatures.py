@@ -13,6 +13,7 @@ from corpus_rows import HashEncoder, day, import_rows
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.log import LOG, RunLog
 from scoped_retrieval.pipeline.storage.signing import Signer
 from stored_corpus import manifest_at, repin, written_again
@@ -117,6 +118,7 @@ def test_every_writer_signs_its_line(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert verified(capsys) == (0, False)
+    monkeypatch.setattr(runs_store, "SHRINKS", 1)  # sessions of one question, too
     monkeypatch.delenv("SCOPED_RETRIEVAL_TRUSTED_KEY")  # the corpus was indexed before there was a key
     row = {"question": "who has a role?", "project": "shop", "purpose": "answer-question"}
     Path("q.jsonl").write_text(json.dumps(row) + "\n")

@@ -110,7 +110,8 @@ class Session:
         self.line = with_counters(self.line, requests)
         with timings() as timed:
             tables = run_line(requests, FAILURES.empty(), captures, self.line)
-        of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
+        told = {name: table for name, table in tables.items() if name != "texts"}  # those are of all requests
+        of_request = by_request(told) if len(valid) > 1 else lambda _: told
         seconds = round((timed[-1].ended - timed[0].began) / 1e9, 6)
         found = list[Retrieval | Exception]()
         for asked, request in zip(group, resolved, strict=True):

@@ -325,8 +325,9 @@ def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batch_dependent_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contributions are rounded to a precision that follows the size of the batch."""
-    monkeypatch.setattr(task_aware_reranking, "quantise", lambda values: np.round(values, 2 + np.size(values) % 5))
+    """Terms and contributions are rounded to a precision that follows the size of the batch."""
+    for name in ("quantise", "unit"):
+        monkeypatch.setattr(task_aware_reranking, name, lambda values: np.round(values, 2 + np.size(values) % 5))
 
 
 def lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
