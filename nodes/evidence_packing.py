@@ -70,7 +70,7 @@ _LIMITS = (
 
 @dataclass(slots=True, eq=False)
 class _Stored:
-    """Columns of a stored row as it stands in the pool, and what follows from them, whichever request ranks it."""
+    """Columns of a row of the pool, and what follows from them, whichever request ranks it."""
 
     text: bytes
     rights: tuple[Hashable, ...]
