@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..lanes import LANE_NAMES
-from ..schema import boolean, float64, int32, place, string, strings, table
+from ..schema import boolean, float64, int32, int64, place, string, strings, table
 
 LANE_HITS = table(
     "lane_hits",
@@ -43,7 +43,7 @@ CANDIDATES = table(
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
     row=place("its frame row"),
-    placement=place("frame placement shown or judged: the one alive at as_of, else the nearest"),
+    placement=int64("frame placement shown or judged: the one alive at as_of, else the nearest", digest=False),
     pool_rank=int32("1 is best; order of the merge policy"),
     merge_score=float64("reciprocal rank fusion over sub-queries and lanes, k = 60"),
     lanes=strings("lanes that recalled it, sorted"),
