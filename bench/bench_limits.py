@@ -8,7 +8,7 @@ from typing import Any
 from bench_table import figures_of
 
 _PER_REQUEST = (
-    "A request passes through 53 nodes over some 30 tables. It makes about 18,900 calls of Python, NumPy and Arrow at 1 to 20 us each, "
+    "A request passes through 45 nodes over some 30 tables. It makes about 15,800 calls of Python, NumPy and Arrow at 1 to 20 us each, "
     "of which 500 are Arrow kernels. No node takes a tenth. An Arrow `take` costs 3.5 us in a loop but 12 us here: "
     "each runs only a few times per request, and its code has left the processor's caches by then. In a batch the same calls serve "
     "all requests; a single request pays for them alone. Reaching the aim would take fewer tables per request, not faster ones."

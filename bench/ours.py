@@ -63,7 +63,7 @@ class Scoped:
         self.frame = line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
         self._inputs |= self.frame.inputs()
         self._planned = planned | self._driver.execute(
-            ["row_groups", "reachable", "admissible"], inputs=self._inputs, overrides=planned
+            ["reachable", "admissible"], inputs=self._inputs, overrides=planned
         )
         self.precompute_seconds = time.perf_counter() - started
         self._ids = requests["request_id"]
@@ -119,7 +119,7 @@ class Scoped:
 
     def _tables(self, batch: Mapping[str, Any]) -> RecallTables:
         """What every lane reads."""
-        gated = (self._planned[name] for name in ("contracts", "row_groups", "reachable", "admissible"))
+        gated = (self._planned[name] for name in ("contracts", "reachable", "admissible"))
         frame = self.frame
         return RecallTables(
             *gated, frame.segments, frame.evidence, frame.row_index, batch["sub_queries"], batch["query_terms"]
