@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -456,13 +455,11 @@ def test_an_allowed_source_without_a_row_is_told_of_once(shop: Path, capsys: Cap
     assert notes.count("nosuch") == 1
 
 
-def test_a_run_and_a_prompt_have_the_edits_that_a_question_has(shop: Path, monkeypatch, capsys: Capture):
+def test_a_run_has_the_edits_that_a_question_has(shop: Path, capsys: Capture):
     committed(shop)
     assert run("index", ".", "--history", "--no-semantic", capsys=capsys)[0] == 0
     (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
-    event = json.dumps({"prompt": "how does the zebra sleep"})
-    monkeypatch.setattr("sys.stdin", io.StringIO(event))
-    assert "standing up" in run("prompt-hook", capsys=capsys)[1]
+    assert "standing up" in run("ask", "how does the zebra sleep", capsys=capsys)[1]
     (shop.parent / "requests.jsonl").write_text('{"question": "how does the zebra sleep"}\n')
     code, out, _ = run("run", str(shop.parent / "requests.jsonl"), "--json", capsys=capsys)
     assert code == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Callable
@@ -109,7 +108,6 @@ COMMANDS = [
     ("doctor",),
     ("serve", "--stdio", "--project", "shop", "--json"),
     ("serve", "--json"),
-    ("prompt-hook", "--project", "shop"),
     ("log", "--of", "inputs"),
     ("contract", "--project", "shop"),
     ("status",),
@@ -125,7 +123,6 @@ COMMANDS = [
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "keys of the project"}'))
     return tmp_path / "home"
 
 
@@ -210,7 +207,7 @@ def test_a_corpus_and_runs_that_a_folder_brings_are_refused(
     before = files(hostile_folder.path)
     code, out, err = run(*command, capsys=capsys)
     assert code != 0 and POISON not in out + err
-    assert "that you made or adopted" in err and ("--adopt" in err or command[0] == "prompt-hook")
+    assert "that you made or adopted" in err and "--adopt" in err
     assert files(hostile_folder.path) == before and not (home / ".codex").exists()
 
 

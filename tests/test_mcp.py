@@ -135,6 +135,23 @@ def test_the_pages_of_an_x_ray_are_of_one_snapshot(
     assert "page" in refused(asked, "recall_xray", {"query": ASKED["question"], "page": 2})
 
 
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ("Where does createSession in src/session.ts take the default role of a new user from?", True),
+        ("default role", False),
+        ("The zebra quokka wombat numbat bilby potoroo dunnart quoll sleep", False),
+    ],
+    ids=["strong", "few words", "weak"],
+)
+def test_a_hook_gets_what_its_client_adds_to_a_prompt_if_it_may_help(
+    asked: Callable[..., Any], prompt: str, said: bool
+):
+    (answer,) = called(asked, "before_prompt", {"prompt": prompt, "session_id": "s-1"}).content
+    added = json.loads(answer.text).get("hookSpecificOutput", {"additionalContext": ""})["additionalContext"]
+    assert ("There is no default role." in added) == bool(added) == said
+
+
 def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypatch, caplog):
     def fails(*_: object) -> None:
         raise KeyError("secret evidence")

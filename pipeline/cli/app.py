@@ -34,10 +34,9 @@ COMMANDS = {
     "contract_commands": ("contract", "why"),
     "policy_commands": ("policies", "grants"),
     "context_commands": ("context",),
-    "serving_commands": ("serve", "connect", "prompt-hook"),
+    "serving_commands": ("serve", "connect"),
 }
 """The modules of this package with their commands, functions or groups of the same names."""
-HIDDEN = ("prompt-hook",)
 USAGE = 2
 """The exit code of a usage or input error."""
 
@@ -68,7 +67,7 @@ def _application(names: tuple[str, ...]) -> Any:
             if isinstance(found, typer.Typer):
                 app.add_typer(found, name=name)
             else:
-                app.command(name, hidden=name in HIDDEN)(found)
+                app.command(name)(found)
     return typer.main.get_command(_completed(app))
 
 
@@ -111,12 +110,7 @@ def _usage(error: Exception, as_json: bool) -> int:
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` lists its arguments and options." if context else ""
     message = error.format_message()  # type: ignore[attr-defined]
-    code = print_error(InputError(message, hint=hint), as_json=as_json)
-    if context and context.info_name == "prompt-hook":
-        # Claude Code blocks a prompt if its hook exits with 2, and continues after any other code.
-        note("no block for this prompt: the hook is not set up as expected; `connect claude-code --hook` fixes it")
-        return 1
-    return code
+    return print_error(InputError(message, hint=hint), as_json=as_json)
 
 
 def _completed(app: typer.Typer) -> typer.Typer:

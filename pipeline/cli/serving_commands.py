@@ -1,4 +1,4 @@
-"""`serve` over HTTP or MCP, `connect` a coding agent, and `prompt-hook`, which adds a block before a question."""
+"""`serve` over HTTP or MCP, and `connect` a coding agent."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ import typer
 from ..servers.clients import CLIENTS
 from ..views.printed import json_document
 from .options import PresetFlag, given, settings_of
-from .output import EXIT, deliver, emit, note
+from .output import deliver, emit, note
 
 PORT = 8765
-TOKENS = 1_200
-"""Tokens of the block before a prompt."""
-LEAST_WORDS = 2
-"""Words of a prompt, without stop words, below which it gets no block."""
 
 
 def serve(
@@ -80,7 +76,7 @@ def _expect_extra(*modules: str) -> None:
 def connect(
     client: Annotated[str, typer.Argument(metavar="CLIENT", help=f"{', '.join(CLIENTS)}.")],
     hook: Annotated[
-        bool, typer.Option("--hook", help="For claude-code: a hook that adds a block to prompts, instead of a server.")
+        bool, typer.Option("--hook", help="For claude-code: also a hook that adds a block to prompts.")
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take out what `connect` added.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
@@ -91,39 +87,54 @@ def connect(
     the agent starts it, and the file can be committed.
     """
     from ...nodes.errors import InputError
-    from ..servers import clients
+    from ..servers.clients import with_hook
     from ..sources.git_commands import work_tree_root
-    from ..storage.durable import make_folders, write_atomic
 
     if client not in CLIENTS:
         raise InputError.one_of(CLIENTS, client, "CLIENT")
-    if hook and client != "claude-code":
-        raise InputError.one_of(("claude-code",), client, "CLIENT", hint="other clients have no hook before a prompt")
     declared = CLIENTS[client]
+    if hook and not declared.hooks:
+        able = [name for name, each in CLIENTS.items() if each.hooks]
+        raise InputError.one_of(able, client, "CLIENT", hint="other clients have no hook before a prompt")
     top = work_tree_root(Path.cwd()) or Path.cwd()
-    path = top / (clients.HOOKS if hook else declared.file)
-    existing = _existing_text(path)
-    args = None if remove else [*(["prompt-hook"] if hook else ["serve", "--stdio"]), *_options(top)]
-    text = (clients.with_hook if hook else declared.with_server)(args, existing, path)
-    changes = not show and text != (existing or "")
-    done = "nothing to change" if not changes else "written" if text.strip() else "removed"
-    if changes:
-        linked = path.resolve()  # a symbolic link to a configuration folder stays a link
-        if text.strip():
-            make_folders(linked.parent)
-            write_atomic(linked, text.encode(), private=existing is not None)
-        else:
-            linked.unlink()
-            with suppress(OSError):  # a folder with something else in it stays
-                for folder in path.parents[: len(path.relative_to(top).parents) - 1]:
-                    folder.rmdir()
+    args = None if remove else ["serve", "--stdio", *_options(top)]
+    path = top / declared.file
+    made = {path: declared.with_server(args, _existing_text(path), path)}
+    if declared.hooks and (hook or remove):
+        path = top / declared.hooks
+        made[path] = with_hook(_existing_text(path), path, added=not remove)
+    files = [
+        {"path": str(path), "written": not show and _written(text, path, top), "text": text}
+        for path, text in made.items()
+    ]
     warnings = [] if remove else _warnings()
     if given("json"):
-        emit({"path": str(path), "written": changes, "text": text, "warnings": warnings})
+        emit({"files": files, "warnings": warnings})
     else:
-        emit(None, text=text if show else f"{path}: {done}\n")
+        for each in files:
+            done = "nothing to change" if not each["written"] else "written" if each["text"].strip() else "removed"
+            emit(None, text=each["text"] if show else f"{each['path']}: {done}\n")
     for warning in warnings:
         note(f"warning: {warning}")
+
+
+def _written(text: str, path: Path, top: Path) -> bool:
+    """Whether the file of a client was changed to this text; without any, it is removed."""
+    from ..storage.durable import make_folders, write_atomic
+
+    existing = _existing_text(path)
+    if text == (existing or ""):
+        return False
+    linked = path.resolve()  # a symbolic link to a configuration folder stays a link
+    if text.strip():
+        make_folders(linked.parent)
+        write_atomic(linked, text.encode(), private=existing is not None)
+    else:
+        linked.unlink()
+        with suppress(OSError):  # a folder with something else in it stays
+            for folder in path.parents[: len(path.relative_to(top).parents) - 1]:
+                folder.rmdir()
+    return True
 
 
 def _options(top: Path) -> list[str]:
@@ -166,54 +177,3 @@ def _existing_text(path: Path) -> str | None:
         return None
     except UnicodeDecodeError as error:
         raise InputError.described("text in UTF-8", "other bytes", str(path)) from error
-
-
-def prompt_hook() -> int:
-    """Print a block for a prompt event on standard input. There is none for a prompt of one word to search for, such as
-    `ok do it`, or if nothing matches it strongly; the event is Claude Code's UserPromptSubmit.
-
-    A failed retrieval never blocks the prompt: the exit code is 0 or 1.
-    """
-    from ...nodes.errors import ScopedRetrievalError
-    from ...nodes.text.text_analysis import tokens_of
-    from ..parsing.strict_json import strict_json
-
-    try:
-        event = strict_json(sys.stdin.read())
-        if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
-            raise ValueError
-        if len(set(tokens_of(event["prompt"]))) < LEAST_WORDS:
-            note("no block for this prompt: it has one word to search for, or none")
-            return EXIT["ok"]
-        settings = settings_of("corpus", "runs")
-        fields = _fields(event, settings)
-        from ..asking.opening import open_retriever
-        from ..indexing.freshness import up_to_date
-
-        with open_retriever(up_to_date(settings, progress=False, say=note, make=False)) as retriever:
-            found = retriever.retrieve(fields)
-    except (ScopedRetrievalError, OSError, ValueError) as error:
-        unread = "Expected the JSON of a prompt, got other text"
-        reason = error.strerror or str(error) if isinstance(error, OSError) else getattr(error, "message", unread)
-        note(f"no block for this prompt: {reason}")
-        return 1
-    weak = any(each["condition"] == "no_strong_match" for each in found.conditions)
-    if found.block and not weak:
-        output = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
-        deliver(json_document({"hookSpecificOutput": output}), None)
-    note(f"snapshot: {found.snapshot_id or 'none'} ({'no strong match' if weak else found.status})")
-    return EXIT["ok"]
-
-
-def _fields(event: Any, settings: Any) -> dict[str, Any]:
-    """The request for an event of Claude Code."""
-    from ..indexing.following import defaults_in
-
-    session = event.get("session_id")
-    return {
-        **defaults_in(settings, Path.cwd(), {}),
-        "question": event["prompt"],
-        "session_id": session if isinstance(session, str) and session else None,
-        "intent_source": "runtime",
-        "budget": {"max_tokens": TOKENS},
-    }

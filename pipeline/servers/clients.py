@@ -1,6 +1,6 @@
 """The configuration of coding agents that start the MCP server: where it is, and its text with the server or without it.
 
-Gives: `CLIENTS`, the files of a project in which agents look for servers, and `with_hook`. Everything else in a file is
+Gives: `CLIENTS`, the files of a project in which agents look for servers and hooks, and `with_hook`. Everything else in a file is
 kept as it is written, so that taking the server out gives the file as it was; a file that cannot be parsed is not
 changed. The places and forms are those that the agents' own pages describe.
 
@@ -23,9 +23,13 @@ from ..parsing.strict_json import strict_json
 
 NAME = "scoped-retrieval"
 """The command, and the name of its server."""
-HOOKS = ".claude/settings.json"
-"""The file in which Claude Code looks for the hooks of a project."""
-_OURS = re.compile(rf"{NAME} prompt-hook\b")
+_HOOK = {
+    "type": "mcp_tool",
+    "server": NAME,
+    "tool": "before_prompt",
+    "input": {"prompt": "${prompt}", "session_id": "${session_id}"},
+}
+"""A hook that calls a tool of the running server; the client replaces the names by fields of its event."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Client:
     """Fields of a server besides command and arguments."""
     joined: bool = False
     """Whether command and arguments are one list."""
+    hooks: str = ""
+    """The file of its hooks, if one before a prompt can call a tool of a server."""
 
     def with_server(self, args: Sequence[str] | None, existing: str | None, path: Path) -> str:
         """The text of the file with the server, started with these arguments; without it if `args` is None.
@@ -60,7 +66,7 @@ class Client:
 
 
 CLIENTS: Mapping[str, Client] = {
-    "claude-code": Client(".mcp.json", "mcpServers"),
+    "claude-code": Client(".mcp.json", "mcpServers", hooks=".claude/settings.json"),
     "codex": Client(".codex/config.toml", "mcp_servers"),
     "cursor": Client(".cursor/mcp.json", "mcpServers"),
     "vscode": Client(".vscode/mcp.json", "servers", {"type": "stdio"}),
@@ -75,9 +81,9 @@ CLIENTS: Mapping[str, Client] = {
 }
 
 
-def with_hook(args: Sequence[str] | None, existing: str | None, path: Path) -> str:
-    """The text of Claude Code's settings with a hook that runs before each prompt, in place of an earlier one of this
-    program; without one if `args` is None.
+def with_hook(existing: str | None, path: Path, *, added: bool) -> str:
+    """The text of a client's hooks with one that runs before each prompt, in place of an earlier one; without one if it is
+    not to be added.
 
     Raises:
         InputError: the existing file is invalid.
@@ -90,19 +96,9 @@ def with_hook(args: Sequence[str] | None, existing: str | None, path: Path) -> s
     for number, group in reversed([*enumerate(groups)]):  # users may have joined the hook with theirs
         others = group.get("hooks") if isinstance(group, dict) else None
         for at, hook in reversed([*enumerate(others if isinstance(others, list) else ())]):
-            if _is_ours(hook):
+            if isinstance(hook, dict) and hook.get("server") == NAME:
                 text = _without(text, (*place, number, "hooks", at))
-    if args is None:
-        return text
-    import shlex
-
-    ours = {"hooks": [{"type": "command", "command": shlex.join([NAME, *args]), "timeout": 30}]}
-    return _with(text, (*place, len(groups)), ours)
-
-
-def _is_ours(hook: Any) -> bool:
-    command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and _OURS.match(command) is not None
+    return _with(text, (*place, len(groups)), {"hooks": [_HOOK]}) if added else text
 
 
 def _json(existing: str | None, path: Path) -> dict[str, Any]:
