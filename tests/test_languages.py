@@ -209,6 +209,91 @@ protocol Store { func load() }
         "Store Store.load add green init load max red size total",
         "Base Countable Int Item Line Order Store T check make",
     ),
+    "elixir": (
+        "cart.ex",
+        """
+defmodule Shop.Cart do
+  alias Shop.Item
+  @max 3
+  def add(cart, %Item{} = item) when is_map(item), do: item |> check() |> Repo.insert!()
+  defp size, do: @max
+  defmacro total(x), do: sum(x)
+end
+test "adds one", %{cart: cart} do
+  assert Cart.go(cart)
+end
+""",
+        "Shop.Cart Shop.Cart.add Shop.Cart.size Shop.Cart.total add size total|adds one",
+        "Cart Item Repo Shop.Item assert check go insert! is_map max sum test",
+    ),
+    "haskell": (
+        "Cart.hs",
+        """
+module Shop (add) where
+data Cart a = Cart { items :: [a] } | Empty deriving (Show)
+class Priced a where { price :: a -> Int; price _ = zero 0 }
+instance Priced (Cart a) where price c = total c
+-- | Adds one.
+add :: Item -> Cart Item
+add x = check x where check = Map.lookup x
+a <+> b = a
+""",
+        "<+> Cart Cart.Empty Cart.items Empty Priced Priced.price add items price",
+        "Cart Int Item Priced Show a b check lookup total zero",
+    ),
+    "lua": (
+        "cart.lua",
+        """
+local M, max = {}, 3
+function M.add(cart, item) return util.check(item) end
+function M:size() return count(self) end
+local function total(cart) return cart:sum() end
+M.clear = function(self) end
+describe("a cart", function() it("adds one", function() total(1) end) end)
+""",
+        "M M.add M.clear M.size add clear max size total|a cart|a cart > adds one|adds one",
+        "check count describe it sum total",
+    ),
+    "scala": (
+        "Cart.scala",
+        """
+package shop
+trait Cart[F[_]] extends Base { def add(item: Item): F[Unit]; val max = 3 }
+object Cart {
+  type Id = Int
+  given order: Ordering[Cart] = Ordering.by(_.size)
+  def of(n: Int) = new Line(check(n)) map make[Item]
+}
+enum Color { case Red; case Rgb(r: Int) }
+""",
+        "Cart Cart.Id Cart.add Cart.max Cart.of Cart.order Color Color.Red Color.Rgb Id Red Rgb add max of order",
+        "Base Cart F Int Item Line Ordering Unit by check map",
+    ),
+    "shell": (
+        "cart.bash",
+        """
+readonly MAX=3
+FILE=/tmp/cart
+add_item() { local item="$1"; check "$item" && echo "$item" >> "$FILE"; }
+function shop::total { find_all | sum; }
+""",
+        "FILE MAX add_item shop::total",
+        "check echo find_all sum",
+    ),
+    "zig": (
+        "cart.zig",
+        """
+const std = @import("std");
+pub const Cart = struct {
+    const max = 3;
+    pub fn add(self: *Cart, item: Item) !void { return self.check(item); }
+};
+const Color = enum { red, green };
+test "adds one" { try go(Line{}); }
+""",
+        "Cart Cart.add Cart.max Color Color.green Color.red add green max red std|adds one",
+        "Cart Item Line check go",
+    ),
     "javascript": (
         "cart.js",
         """

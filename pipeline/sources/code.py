@@ -33,7 +33,7 @@ _TESTERS = frozenset([b"describe", b"it", b"test", b"suite", b"context", b"bench
 _SELF = frozenset([b"self", b"cls", b"this"])
 _INSIDE = re.compile(rb"\s|[.()\[\]{}?&|,=:+*-]|$")
 """Begins a line that does not begin a statement at the margin."""
-_COMMENT = re.compile(rb"\s*(?:#|//|/\*|\*)")
+_COMMENT = re.compile(rb"\s*(?:#|//|/\*|\*|--)")
 _OUTER = frozenset(
     ["decorated_definition", "export_statement", "lexical_declaration", "template_declaration", "variable_declaration"]
 )

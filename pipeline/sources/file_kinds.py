@@ -60,7 +60,7 @@ _LANGUAGES = {
     "ruby": "rb rake",
     "php": "php",
     "swift": "swift",
-    "shell": "sh bash zsh fish",
+    "shell": "sh bash zsh bats",
     "powershell": "ps1",
     "sql": "sql",
     "html": "jinja j2",
@@ -97,7 +97,7 @@ _LANGUAGES = {
     "solidity": "sol",
     "verilog": "v sv svh",
     "vhdl": "vhd vhdl",
-} | {name: name for name in _words("astro cmake dart elm gleam lua nim nix r scala svelte vim vue zig")}
+} | {name: name for name in _words("astro cmake dart elm fish gleam lua nim nix r scala svelte vim vue zig")}
 """Extensions by language, as GitHub Linguist lists them. Code of an extension that is not here counts as data."""
 _BY_EXTENSION = {extension: language for language, names in _LANGUAGES.items() for extension in names.split()}
 _SPLITTERS = {"h": "cpp"}
