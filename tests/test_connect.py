@@ -55,7 +55,7 @@ def test_what_is_written_starts_the_server(shop: Path, monkeypatch: pytest.Monke
     command = [server["command"], *server["args"], "--json"]
     found = subprocess.run(command, cwd=shop, capture_output=True, text=True, check=False)
     pytest.importorskip("mcp", reason="needs the extra serve")
-    assert json.loads(found.stdout) == {"principal": "ana", "project": "shop", "transport": "stdio"}
+    assert json.loads(found.stdout) == {"principal": "ana", "projects": ["shop"], "transport": "stdio"}
 
 
 @pytest.mark.parametrize(

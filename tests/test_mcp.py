@@ -28,7 +28,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from scoped_retrieval.pipeline.servers.http_app import application
 from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server
-from scoped_retrieval.pipeline.servers.mcp_tools import PAGE, Tools, scope_of
+from scoped_retrieval.pipeline.servers.mcp_tools import PAGE, Tools
 from scoped_retrieval.pipeline.servers.renderings import XRAY, rendered
 from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
@@ -162,12 +162,17 @@ def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypat
     assert "secret" not in said + caplog.text
 
 
-def test_a_server_of_several_projects_must_be_told_which(settings: Settings):
-    values = {name: value for name, value in settings.values.items() if name != "project"}
-    settings.grants_path.write_text("principals: {ana: {projects: [pay, shop]}}")
-    unset = Settings({**values, "project": load_settings(environ={}, user=Path("none")).values["project"]})
-    with pytest.raises(ValueError, match="Expected one project, got pay, shop - at --project"):
-        scope_of(unset)
+def test_a_server_of_several_projects_takes_one_that_is_granted(settings: Settings, shop: Path):
+    settings.grants_path.write_text("principals: {ana: {projects: [pay, shop]}, bob: {projects: [other]}}")
+    unset = load_settings({"principal": "ana", "lanes": LANES}, cwd=shop, environ={}, user=shop / "none.toml")
+    tools = Tools.of(unset, None)
+    found = [anyio.run(tools.called, "scoped_retrieve", {**ASKED, "project": project}) for project in ("shop", "pay")]
+    assert [one.structured_content["status"] for one in found] == ["ok", "empty"]
+    for chosen in ({}, {"project": "other"}):
+        with pytest.raises(ValueError, match=r"got none - at request\.project|Expected 'pay' or 'shop'"):
+            anyio.run(tools.called, "scoped_retrieve", {**ASKED, **chosen})
+    schemas = [anyio.run(one.listed)[0].input_schema["properties"] for one in (tools, Tools.of(settings, None))]
+    assert schemas[0]["project"]["enum"] == ["pay", "shop"] and "project" not in schemas[1]
 
 
 def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_server_s(settings: Settings):

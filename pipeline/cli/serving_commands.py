@@ -21,9 +21,7 @@ PORT = 8765
 
 
 def serve(
-    mcp: Annotated[
-        bool, typer.Option("--mcp", help="Serve MCP instead, statelessly at /mcp, for one project.")
-    ] = False,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Serve MCP instead, statelessly at /mcp.")] = False,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve MCP on standard input and output.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on; remote clients need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 = any free port.")] = PORT,

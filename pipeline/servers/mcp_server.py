@@ -1,6 +1,6 @@
 """The MCP server, over stdio or stateless HTTP, on the official SDK.
 
-Reads: the tools of one principal in one project. Gives: `mcp_server`, `serve_stdio`, `serve_http`. Connections have no state:
+Reads: the tools of one principal. Gives: `mcp_server`, `serve_stdio`, `serve_http`. Connections have no state:
 snapshots are named by their ids, and each request is independent, in revision 2026-07-28 and earlier ones.
 
 Note: a client waits for the handshake, so over stdio settings, tools and corpus are opened by the first message that
@@ -107,7 +107,7 @@ def serve_http(settings: Settings, host: str, port: int, *, preset: Path | None 
     """Answer at `/mcp` until it is stopped, behind the guard of the HTTP server.
 
     Raises:
-        InputError: the project is ambiguous, or other machines could reach the address, and no token is granted.
+        InputError: the principal has no project, or other machines could reach the address, and no token is granted.
     """
     from ..indexing.freshness import makes_corpus
     from .http_app import expect_reachable, run_app

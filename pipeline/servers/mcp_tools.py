@@ -1,17 +1,17 @@
 """The tools of the MCP server: what they take, and what they give.
 
-Reads: settings, the retriever pool. Gives: `Tools`, those of one principal in one project, and `TOOLS`, their declarations.
+Reads: settings, the retriever pool. Gives: `Tools`, those of one principal, and `TOOLS`, their declarations.
 
-Note: the project is the server's. If the settings name none, it is the principal's only one. With several, a server over
-HTTP does not start; over stdio, that is the answer to each message. No tool has an argument for project or principal. An
-invalid argument is a tool error that lists the valid options, so that a model can correct itself.
+Note: the project is that of the settings, or the principal's only one. With several, `scoped_retrieve` takes one of them;
+the default is the one that follows the folder of the server. No tool has an argument for the principal. An invalid argument
+is a tool error that lists the valid options, so that a model can correct itself.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -275,40 +275,37 @@ NAMED: Mapping[str, Tool] = {
 of hooks, which no model calls."""
 
 
-def scope_of(settings: Settings) -> Mapping[str, str]:
-    """The principal and the project of a server.
+def scope_of(settings: Settings) -> Mapping[str, Any]:
+    """The principal of a server, and its projects: that of the settings, or else all of the principal's.
 
     Raises:
-        InputError: no project is set, and the principal has none or several.
+        InputError: no project is set, and the principal has none.
     """
     if settings["project"] is None and makes_corpus(settings):
         settings = of_folder(settings, settings["corpus"].parent.parent)
-    if settings["project"] is not None:
-        return {"principal": settings.principal, "project": settings["project"]}
-    projects = load_grants(settings.grants_path).projects(settings.principal)
-    if len(projects) != 1:
-        got = ", ".join(projects) or "none"
-        hint = "a server serves one project: name it with --project"
-        raise InputError.described("one project", got, "--project", hint=hint)
-    return {"principal": settings.principal, "project": projects[0]}
+    project, file = settings["project"], settings.grants_path
+    projects = [project] if project is not None else load_grants(file).projects(settings.principal)
+    if not projects:
+        raise InputError.described("a project", "none", "--project", hint=f"{file} grants none to {settings.principal}")
+    return {"principal": settings.principal, "projects": projects}
 
 
 class Tools:
-    """The tools of one principal in one project.
-
-    Raises:
-        InputError: the project is ambiguous.
-    """
+    """The tools of one principal."""
 
     def __init__(self, settings: Settings, pool: RetrieverPool) -> None:
-        scope = scope_of(settings)
-        self.principal, self._project, self.pool = scope["principal"], scope["project"], pool
+        self.principal, self.pool = settings.principal, pool
         self._session = pool.session_of(self.principal)
 
     @classmethod
     def of(cls, settings: Settings, preset: Path | None) -> Tools:
-        """Those that a server of these settings serves; nothing is opened yet."""
-        pinned = settings.having("the server's scope", project=scope_of(settings)["project"])
+        """Those that a server of these settings serves; nothing is opened yet.
+
+        Raises:
+            InputError: the principal has no project.
+        """
+        projects = scope_of(settings)["projects"]
+        pinned = settings.having("the server's scope", project=projects[0]) if len(projects) == 1 else settings
         makes = makes_corpus(settings)
         return cls(pinned, RetrieverPool(pinned, preset=preset, makes=makes, folder=Path.cwd()))
 
@@ -338,10 +335,22 @@ class Tools:
 
         def offered() -> dict[str, Tool]:
             settings = self._session.settings
-            may_append = not makes_corpus(settings) and self._project in appendable(settings)
-            return {name: tool for name, tool in tools.items() if may_append or not tool.adds}
+            may_append = not makes_corpus(settings) and settings["project"] in appendable(settings)
+            found = {name: tool for name, tool in tools.items() if may_append or not tool.adds}
+            return found | {"scoped_retrieve": _in_one_of(scope_of(settings)["projects"])}
 
         return await self.pool.done(self.principal, offered)
+
+
+def _in_one_of(projects: Sequence[str]) -> Tool:
+    """The tool that asks in one of these projects."""
+    tool = TOOLS["scoped_retrieve"]
+    if len(projects) == 1:
+        return tool
+    granted: Any = Literal[tuple(projects)]
+    project = Field(default=ABSENT, description=REQUESTS.columns["project"].doc)
+    arguments = create_model("Retrieve", __base__=_RETRIEVE, project=(granted, project))
+    return replace(tool, arguments=arguments, told=(*tool.told, "project"))
 
 
 def _declared(name: str, tool: Tool) -> types.Tool:
