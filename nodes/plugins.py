@@ -32,7 +32,7 @@ from .walls.gate_order import GateOrder
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_]*")
 ASKED = ("principal", "project", "purpose", "mode", "role", "as_of")
-"""The fields of each candidate's request that a score term receives."""
+"""The fields of each candidate's contract that a score term receives, beside `question` and `terms`, its index terms."""
 MOST_WEIGHT = 100.0
 
 
@@ -151,7 +151,7 @@ NO_PLUGINS = Plugins()
 
 
 def values_of(terms: Iterable[ScoreTerm], evidence: pa.Table, rows: Any, asked: pa.Table) -> dict[str, NDArray[Any]]:
-    """The values of plugin terms for some frame rows, 0 to 1, by name; `asked` has the columns of ASKED for each row.
+    """The values of plugin terms for some frame rows, 0 to 1, by name; `asked` has the request of each row.
 
     Raises:
         SchemaError: a term did not return a number for each row, or its values depend on other rows.

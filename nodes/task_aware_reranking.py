@@ -72,6 +72,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
+from .text.text_analysis import tokens_of
 from .vocabulary import FEEDBACK_TERMS, PURPOSE_TERMS
 from .vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 
@@ -210,7 +211,7 @@ def score_terms(
             "source_signal": signals.take(pa.array(signal + 2 * (authority >= AUTHORITATIVE) + (recency >= RECENT))),
             "role_signal": by_role.signal,
             "feedback_rank": lane_scores["feedback_rank"],
-            **_of_plugins(plugins, row, contracts, owner, evidence),
+            **_of_plugins(plugins, row, contracts, question, owner, evidence),
         }
     )
     if cross_encoder.model is None:
@@ -237,12 +238,17 @@ def _keys(pool: pa.Table) -> dict[str, pa.ChunkedArray]:
     return {name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")}
 
 
-def _of_plugins(plugins: Plugins, row: Int, contracts: pa.Table, owner: Int, evidence: pa.Table) -> dict[str, Float]:
-    """The plugin terms, by name."""
+def _of_plugins(
+    plugins: Plugins, row: Int, contracts: pa.Table, question: pa.Array, owner: Int, evidence: pa.Table
+) -> dict[str, Float]:
+    """The plugin terms, by name; `question` is that of each contract."""
     if not plugins.score_terms:
         return {}
-    asked = pa.table(gathered_columns(contracts, ASKED, owner))
-    found = values_of(plugins.score_terms, evidence, pa.array(row), asked)
+    terms = pa.array([tokens_of(text or "") for text in question.to_pylist()], pa.list_(pa.string()))
+    every = contracts.select(ASKED).append_column("question", question).append_column("terms", terms)
+    found = values_of(
+        plugins.score_terms, evidence, pa.array(row), pa.table(gathered_columns(every, every.column_names, owner))
+    )
     return {name: quantise(values) for name, values in found.items()}
 
 

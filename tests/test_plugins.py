@@ -229,6 +229,17 @@ def test_a_term_that_looks_at_other_rows_fails_the_request(story):
     assert found.status == "failed"
 
 
+def test_a_term_sees_the_question_and_its_words(story):
+    def value(rows, asked):
+        texts, words, said = (each.to_pylist() for each in (rows["text"], asked["terms"], asked["question"]))
+        assert {*said} == {"Limits?"} and all(own == ["limit"] for own in words)
+        return [any(word in text for word in own) for text, own in zip(texts, words, strict=True)]
+
+    term = ScoreTerm("acme.said", "says a word of the question", weight=1.0, columns=("text",), value=value)
+    found = answered(story, plugins=Plugins(score_terms=(term,), digest="x"), question="Limits?")
+    assert found.status == "ok" and any(found.tables["score_terms"]["acme.said"].to_pylist())
+
+
 # --- lanes ----------------------------------------------------------------------------------------------------------
 
 
