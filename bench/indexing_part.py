@@ -55,7 +55,7 @@ def postings_row(world: World, options: Options) -> Row:
     contestants = [
         Contestant(
             "ours", lambda which: evidence.slice(which.start, len(which)).combine_chunks(), ours,
-            "prose/1 or code/1 by kind, with compounds and stems; all fields", least=share,
+            "prose/2 or code/2 by kind, with compounds and stems; all fields", least=share,
         ),
         Contestant(
             "bm25s", lambda which: texts[which.start : which.stop], bm25s,

@@ -188,7 +188,7 @@ def test_what_is_no_corpus_is_refused_with_a_reason(tmp_path: Path) -> None:
             '"schema_version": 1',
             f"Expected schema version {SCHEMA_VERSION}, got 1 - ",
         ),
-        ("prose/1", "prose/0", "Expected analyzers code/1, prose/1, got code/1, prose/0 - at "),
+        ("prose/2", "prose/0", "Expected analyzers code/2, prose/2, got code/2, prose/0 - at "),
     ):
         manifest.write_text(stored.replace(old, new))
         repin(tmp_path)

@@ -88,7 +88,7 @@ def test_lexical_scores_equal_a_plain_reference_to_the_last_bit(rows: list, aske
 def _reference(world: dict[str, Any], request: dict[str, Any], k1: float = 1.2, b: float = 0.75) -> dict:
     """BM25 (lucene) of the admissible rows, row by row, each contribution rounded to 2**-30 and added up as integers."""
     own = [at for at in range(len(world["rows"])) if passes(world, request, at)]
-    terms = {at: Counter(terms_in(world["rows"][at]["text"], "code/1")) for at in own}
+    terms = {at: Counter(terms_in(world["rows"][at]["text"], "code/2")) for at in own}
     mean = sum(sum(counts.values()) for counts in terms.values()) / max(len(own), 1)
     scores: dict[tuple[str, int], int] = {}
     for term, weight in Counter(tokens_of(request["question"])).items():

@@ -42,7 +42,7 @@ near by chance would pull in more of their kind."""
 LONGEST = 20_000
 """Maximum number of characters read for the terms of a row."""
 SPOKEN = ("session-event", "memory")
-PROSE = tuple(kind for kind in EVIDENCE_KINDS.values if analyzer_for(kind) == "prose/1" and kind not in SPOKEN)
+PROSE = tuple(kind for kind in EVIDENCE_KINDS.values if analyzer_for(kind) == "prose/2" and kind not in SPOKEN)
 """Kinds whose terms are used. In code and logs the most frequent terms are those of the language; turns and memories
 are too short to tell which of their words matter (nDCG@10 on locomo .487 without their terms, .478 with them).
 """

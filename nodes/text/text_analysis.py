@@ -1,8 +1,10 @@
 """How text becomes index terms: named analyzers, all in one term space.
 
-`prose/1` drops English stopwords and stems; `code/1` stems and drops nothing. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
-whole and split into its parts. A script without spaces yields pairs of neighboring characters. The version in a name
-changes whenever its terms do.
+`prose/2` drops English stopwords and stems; `code/2` stems and drops nothing. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
+whole and split into its parts. A script without spaces yields pairs of neighboring characters; of Han and Hangul the single
+characters, too, so that no particle hides a noun. Case, and accents of Latin and Greek letters, make no difference. The stemmer
+(Snowball) is that of the script; of Latin it is the English one, since a question is too short to tell its language. The version
+in a name changes whenever its terms do.
 
 Reads: arrays of text. Gives: the terms of each text, in order, with repetitions.
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -42,7 +45,7 @@ LONGEST_WORD = 128
 """In characters; longer words (encoded data, minified code) are not terms, neither whole nor in parts."""
 
 
-ANALYZERS = {"prose/1": STOPWORDS, "code/1": frozenset[str]()}
+ANALYZERS = {"prose/2": STOPWORDS, "code/2": frozenset[str]()}
 """The words that each analyzer drops."""
 
 _WORD = r"[0-9A-Za-z_\x80-\U0010FFFF]"
@@ -64,8 +67,8 @@ def index_text(evidence: pa.Table | Mapping[str, pa.Array], columns: Sequence[st
 
 
 def analyzer_for(evidence_kind: str | None) -> str:
-    """The analyzer of a row: `code/1` for code, logs and tool output, else `prose/1`; the stemmer is always English."""
-    return "code/1" if evidence_kind in _CODE_KINDS else "prose/1"
+    """The analyzer of a row: `code/2` for code, logs and tool output, else `prose/2`."""
+    return "code/2" if evidence_kind in _CODE_KINDS else "prose/2"
 
 
 @lru_cache(maxsize=1024)
@@ -73,19 +76,19 @@ def tokens_of(question: str) -> tuple[str, ...]:
     """The terms of a question: stopwords dropped unless there is nothing else, compounds whole and in parts. A plan repeats it
     for several kinds of evidence.
     """
-    return tuple(terms_in(question)) or tuple(terms_in(question, "code/1"))
+    return tuple(terms_in(question)) or tuple(terms_in(question, "code/2"))
 
 
-def terms_in(text: str, analyzer: str = "prose/1") -> list[str]:
+def terms_in(text: str, analyzer: str = "prose/2") -> list[str]:
     """The terms of one text: `terms_by_kind` for few texts."""
     return [term for run in RUN.findall(text) for term in terms_of_run(run, analyzer)]
 
 
 @lru_cache(maxsize=1 << 16)
-def terms_of_run(run: str, analyzer: str = "prose/1") -> tuple[str, ...]:
+def terms_of_run(run: str, analyzer: str = "prose/2") -> tuple[str, ...]:
     """The terms of a text without white space."""
     spaced = run if run.isascii() else _spaced(pa.array([run]))[0].as_py()
-    return tuple(_terms(spaced, ANALYZERS[analyzer], Stemmer.Stemmer("english").stemWord))
+    return tuple(_terms(spaced, ANALYZERS[analyzer], _stemming()))
 
 
 def terms_by_kind(texts: pa.Array, evidence_kinds: pa.Array) -> Ragged:
@@ -168,17 +171,21 @@ def _is_word(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 # --- distinct runs to words ------------------------------------------------------------------------------------------
 
-_UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}]+)"
+_UNSPACED = r"([\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}]+)"
 _UNSPACED_MARK = "\x01"  # cannot occur in a run: control characters end one
 
 
 def _spaced(runs: pa.Array) -> pa.Array:
-    """Each run as its words separated by spaces: NFKC, no invisible characters, scripts without spaces separated."""
+    """Each run as its words separated by spaces: NFKC, no invisible characters, Latin and Greek without accents, scripts
+    without spaces separated.
+    """
     ascii_ = pc.string_is_ascii(runs)
     if ascii_.true_count == len(runs):
         return runs
     foreign = pc.invert(ascii_)
-    text = pc.utf8_normalize(runs.filter(foreign), form="NFKC")
+    text = pc.utf8_normalize(runs.filter(foreign), form="NFKD")
+    text = pc.replace_substring_regex(text, pattern=r"([\p{Latin}\p{Greek}])\p{M}+", replacement=r"\1")
+    text = pc.utf8_normalize(text, form="NFKC")
     text = pc.replace_substring(text, pattern="\u2019", replacement="'")
     text = pc.replace_substring_regex(text, pattern=r"\p{Cf}+", replacement="")
     text = pc.replace_substring_regex(text, pattern=_UNSPACED, replacement=f" {_UNSPACED_MARK}\\1 ")
@@ -196,11 +203,29 @@ _PARTS = re.compile(
     rf"|[{_UPPER}]?[^\d_.\-{_UPPER}]+"  # Server, parse
 )
 _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
+_CHARACTERS = re.compile("[\u3400-\u9fff\uac00-\ud7a3]")
+"""Han and Hangul: a character is a term by itself, too."""
+_STEMMERS = {"ARABIC": "arabic", "ARMENIAN": "armenian", "CYRILLIC": "russian", "DEVANAGARI": "hindi", "GREEK": "greek",
+             "TAMIL": "tamil"}  # fmt: skip
+"""Snowball by script, as Unicode names characters."""
+
+
+def _stemming() -> Callable[[str], str]:
+    """The stem of a word, by the stemmer of its script. Stemmers are not shared by threads."""
+    known: dict[str, Callable[[str], str]] = {}
+
+    def stem(word: str) -> str:
+        script = "" if word.isascii() else unicodedata.name(word[0], "").partition(" ")[0]
+        if script not in known:
+            known[script] = Stemmer.Stemmer(_STEMMERS.get(script, "english")).stemWord
+        return known[script](word)
+
+    return stem
 
 
 def _terms_of_runs(runs: pa.Array, analyzers: Sequence[str]) -> Ragged:
     """The terms of every run under the first analyzer, then of every run under the next."""
-    spaced, stem = _spaced(runs).to_pylist(), Stemmer.Stemmer("english").stemWord
+    spaced, stem = _spaced(runs).to_pylist(), _stemming()
     return Ragged.of_lists(_terms(text, ANALYZERS[name], stem) for name in analyzers for text in spaced)
 
 
@@ -211,7 +236,8 @@ def _terms(spaced: str, stopwords: frozenset[str], stem: Callable[[str], str]) -
 def _word_terms(word: str, stopwords: frozenset[str], stem: Callable[[str], str]) -> list[str]:
     """The terms of a word."""
     if word.startswith(_UNSPACED_MARK):
-        return [word[i : i + 2] for i in range(1, max(len(word) - 1, 2))]
+        pairs = [word[i : i + 2] for i in range(1, max(len(word) - 1, 2))]
+        return pairs + _CHARACTERS.findall(word) if len(word) > 2 else pairs
     if len(word) > LONGEST_WORD or not any(map(str.isalnum, word)):
         return []
     pieces = _CONTRACTION.sub("", word).split("'") if "'" in word else [word]
@@ -219,7 +245,7 @@ def _word_terms(word: str, stopwords: frozenset[str], stem: Callable[[str], str]
 
 
 def _compound_terms(word: str, stopwords: frozenset[str], stem: Callable[[str], str]) -> list[str]:
-    parts = [part.lower() for part in _PARTS.findall(word)]
-    whole = word.strip(".-").lower()
+    parts = [part.casefold() for part in _PARTS.findall(word)]
+    whole = word.strip(".-").casefold()
     terms = [whole] if len(parts) > 1 or (parts and parts[0] != whole) else []
     return terms + [stem(part) for part in parts if part not in stopwords]

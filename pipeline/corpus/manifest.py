@@ -35,7 +35,7 @@ from .tombstones import Receipt
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
 SCHEMA_VERSION = 13
-ANALYZERS = ("code/1", "prose/1")
+ANALYZERS = ("code/2", "prose/2")
 """The analyzers of stored rows; part of every generation's id."""
 _AS_THEY_ARE = (
     "created", "encoder_profile", "placements", "packs", "gone", "changes", "commits", "redactors", "corpus_id",

@@ -84,7 +84,7 @@ def frame(rows: Sequence[Row], *, chunk: int | None = None) -> dict[str, Any]:
             }
             | names
         )
-    terms = [terms_in(row["text"], "code/1") for row in full]
+    terms = [terms_in(row["text"], "code/2") for row in full]
     for row, own in zip(full, terms, strict=True):
         row["length"] = len(own)
     evidence = EVIDENCE.from_rows(full)
