@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -70,49 +71,77 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
 
     A file is parsed in stretches, so that versions of a file share most of the work. A stretch begins at the margin below a
     blank line, and is the shortest one that parses without an error. If there is none among the first `_TRIES`, the file is
-    parsed as a whole.
+    parsed as a whole. A definition that is longer than a chunk is parsed in stretches in the same way, each between its first
+    lines and its last.
     """
     outline = Outline([], statements=(statements := list[int]()))
-    for row, part in _stretches(lines, splitter) or [(0, _parsed(splitter, lines.data)[0])]:
+    parts = None if grammar(splitter).whole else _stretches(lines, splitter, 0, lines.count)
+    for row, part, own in parts or [_Stretch(0, _parsed(splitter, lines.data)[0], range(lines.count))]:
         if part is None:
             return outline_plain_code(lines)
-        outline.symbols += ((row + line, name) for line, name in part.symbols)
-        outline.calls += ((row + line, name) for line, name in part.calls)
-        statements += part.statements or ()
+        outline.symbols += ((row + line, name) for line, name in part.symbols if line in own)
+        outline.calls += ((row + line, name) for line, name in part.calls if line in own)
+        statements += (part.statements or ())[own.start : own.stop]
         for chunk in part.chunks:
+            start, end = row + max(chunk.start, own.start), row + min(chunk.end, own.stop)
             before = outline.chunks[-1] if outline.chunks else None
-            if before and before.loose and chunk.loose and before.section is chunk.section is None:
-                before.end = row + chunk.end
-            else:
-                outline.chunks.append(replace(chunk, start=row + chunk.start, end=row + chunk.end))
+            if before and before.loose and chunk.loose and before.section == chunk.section:
+                before.end = max(before.end, end)
+            elif not all(lines.blank(line) for line in range(start, end)):
+                outline.chunks.append(replace(chunk, start=start, end=end))
     outline.chunks = _Layout(lines).joined(outline.chunks)
     return outline
 
 
-def _stretches(lines: Lines, splitter: str) -> list[tuple[int, Outline]] | None:
-    """The stretches of a file, each with its first line and outline; None if it is to be parsed as a whole."""
-    found, start, tries = list[tuple[int, Outline]](), 0, 0
-    if grammar(splitter).whole:
-        return None
-    for line in range(1, lines.count + 1):
-        if line < lines.count and (lines.raw[line - 1].strip() or _INSIDE.match(lines.raw[line])):
+class _Stretch(NamedTuple):
+    """Lines of a file that are parsed by themselves: `own` are their numbers in the outline, whose line 0 is `row` of the file."""
+
+    row: int
+    outline: Outline | None
+    own: range
+
+
+def _stretches(
+    lines: Lines, splitter: str, first: int, end: int, margin: int = 0, head: bytes = b"", tail: bytes = b""
+) -> list[_Stretch] | None:
+    """The stretches of lines [first, end), which are indented by `margin`, each parsed between `head` and `tail`; None if it has
+    none.
+    """
+    found, start, tries, above = list[_Stretch](), first, 0, head.count(b"\n")
+    for line in range(first + 1, end + 1):
+        below = lines.raw[line] if line < end else b"."
+        if line < end and (lines.raw[line - 1].strip() or below[:margin].strip() or _INSIDE.match(below, margin)):
             continue
-        outline, parses = _remembered(splitter, lines.text(start, line))
-        if outline is not None and parses:
-            found.append((start, outline))
+        long = lines.size(start, line) > MAX_BYTES
+        parts = _members(lines, splitter, start, line) if long and not margin else None
+        if parts is None:
+            outline, parses = _parsed(splitter, head + lines.text(start, line) + tail, above)
+            if outline is not None and outline.statements is not None and parses:
+                last = above + line - start if line < end else len(outline.statements)
+                parts = [_Stretch(start - above, outline, range(above if start > first else 0, last))]
+        if parts is not None:
+            found += parts
             start, tries = line, 0
-        elif (tries := tries + 1) == _TRIES or lines.size(start, line) > MAX_BYTES:
+        elif (tries := tries + 1) == _TRIES or long:
             return None
-    return found if start == lines.count else None
+    return found if start == end else None
 
 
-@lru_cache(maxsize=1024)
-def _remembered(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
-    return _parsed(splitter, data)
+def _members(lines: Lines, splitter: str, start: int, end: int) -> list[_Stretch] | None:
+    """The stretches of a definition between the lines above its first indented one and those below the last."""
+    inside = [line for line in range(start, end) if lines.indent(line) and not lines.blank(line)]
+    if not inside:
+        return None
+    first, last = inside[0], inside[-1] + 1
+    head, tail = lines.text(start, first), lines.text(last, end)
+    return _stretches(lines, splitter, first, last, lines.indent(first), head, tail)
 
 
-def _parsed(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
-    """The outline of code before short chunks are joined, None if it is none, and whether it parsed without an error."""
+@lru_cache(maxsize=4096)
+def _parsed(splitter: str, data: bytes, inside: int = 0) -> tuple[Outline | None, bool]:
+    """The outline of code before short chunks are joined, None if it is none, and whether it parsed without an error, and as a
+    part of one definition if its first lines, as many as `inside`, are the head of one.
+    """
     rules, lines = grammar(splitter), Lines(data)
     data = data.removeprefix(b"\xef\xbb\xbf")
     root = rules.tree(data)
@@ -133,9 +162,10 @@ def _parsed(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
         of_definition = node.start_byte in starts or node.end_byte in ends
         if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF and not of_definition:
             calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
-    outline = Outline(_Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()))
-    outline.statements = levels_of_tree(lines, root)
-    return outline, not root.has_error
+    outline = Outline(_Layout(lines, inside).of(definitions), sorted(symbols), sorted(calls.values()))
+    outline.statements = levels_of_tree(lines, root, inside)
+    divided = not inside or any(each.start < inside < each.end for each in definitions)
+    return outline, divided and not root.has_error
 
 
 def outline_plain_code(lines: Lines) -> Outline:
@@ -233,10 +263,13 @@ def _qualified(parent: _Definition | None, definition: _Definition) -> str:
 
 
 class _Layout:
-    """Lays definitions out as chunks; `section` of loose lines is the definition around them."""
+    """Lays definitions out as chunks; `section` of loose lines is the definition around them. One that has the line `inside`
+    is divided.
+    """
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines, inside: int = 0) -> None:
         self.lines = lines
+        self.inside = inside
         self.chunks: list[Chunk] = []
 
     def of(self, definitions: Sequence[_Definition]) -> list[Chunk]:
@@ -269,7 +302,8 @@ class _Layout:
             if definition.kind == "class"
             else self.lines.fits(start, end)
         )
-        if small or not definition.children or depth > 20:
+        divided = definition.start < self.inside < definition.end
+        if not divided and (small or not definition.children or depth > 20):
             self._add(start, end, definition.qualified, around)
         else:
             self._fill(
