@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from .columns.keys import first_of_runs, flat
 from .columns.ragged import expand_ranges, starts_of
 
-FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c", "literal": "l"}
-"""Fields of the posting index and their key prefixes. Only `text` keys count towards a row's length, and `literal` keys are
-not stored: recall finds their rows by their words and texts."""
+FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c", "literal": "l",
+          "regex": "x"}  # fmt: skip
+"""Fields of the posting index and their key prefixes. Only `text` keys count towards a row's length, and `literal` and `regex`
+keys are not stored: recall finds their rows by the texts."""
 
 MICROS_PER_DAY = 86_400_000_000
 """Times are int64 microseconds since 1970."""

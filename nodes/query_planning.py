@@ -44,6 +44,7 @@ _WEIGHTS = {
     "stack_trace": 1.0,
     "current_files": 1.0,
     "anchor_symbols": 1.0,
+    "regexes": 1.0,
     "variables": 1.0,
     "question": 0.5,
     "state": 0.5,
@@ -52,13 +53,13 @@ _WEIGHTS = {
 }
 """Weight of an anchor by its origin, most trusted first: 1 where it was declared, less in prose."""
 
-_DECLARED = ("current_files", "anchor_symbols", "variables")
+_DECLARED = ("current_files", "anchor_symbols", "regexes", "variables")
 _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
 _MINIMAL = frozenset({"lexical", "exact", "expansion"})
 _GRAPH = ("symbol", "expansion", "graph")
 _TEXT = pa.large_string()
 _SMALL_ID = re.compile(LOWER_CASE_ID, re.ASCII)
-_ASKED = ["request_id", "question", "context_summary", "failing_test", "error_text", "state", "lane_k"]
+_ASKED = ["request_id", "question", "regexes", "context_summary", "failing_test", "error_text", "state", "lane_k"]
 _CONTRACTED = ["request_id", "purpose", "denied", "recall_effort", "mode", "mode_lanes", "required_evidence", "lane_k", "role",
                "window_paths", "path_window_start"]  # fmt: skip
 _SEARCHED = ["request_id", "query_text", "expansion", "lanes"]
@@ -69,6 +70,7 @@ _LOOKED_UP = {
     "path": ("symbol", ("path",)),
     "id": ("exact", ("id",)),
     "literal": ("exact", ("literal",)),
+    "regex": ("exact", ("regex",)),
 }
 """The lane and the index fields in which an anchor of each kind is looked up."""
 
@@ -82,6 +84,7 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
             paths = normalized_paths(pa.array(files, _TEXT)).to_pylist()
             named += [(request, "path", path, "current_files") for path in paths]
         named += [(request, "identifier", name, "anchor_symbols") for name in row["anchor_symbols"] or ()]
+        named += [(request, "regex", value, "regexes") for value in row["regexes"] or ()]
         variables = json.loads(row["variables"] or "{}").values()
         named += [(request, "id", value, "variables") for value in variables if isinstance(value, str)]
         for origin, kind in (("failing_test", "test"), ("error_text", "error"), ("error_text", "literal")):
@@ -95,7 +98,7 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
         named.append((request, kind, value, origin))
     ranks, best = {origin: rank for rank, origin in enumerate(_WEIGHTS)}, dict[tuple[str, str, str], str]()
     for request, kind, value, origin in sorted(named, key=lambda one: -ranks[one[3]]):
-        searched = fixed_part(value) if kind == "literal" else value.strip()
+        searched = fixed_part(value) if kind == "literal" else value if kind == "regex" else value.strip()
         if searched and (kind != "literal" or len(searched.split()) > 1):
             best[request, kind, searched] = origin
     rows = [(*key, best[key], _WEIGHTS[best[key]]) for key in sorted(best)]
@@ -206,7 +209,7 @@ def _parts(request: Mapping[str, Any], anchors: Iterable[Named]) -> dict[str, st
     told = {*_WEIGHTS} - {"stack_trace", "session_events"}
     besides = told - {"question"}  # its names stand in it, and would count twice
     return {
-        "question": request["question"],
+        "question": "\n".join([request["question"], *(request["regexes"] or ())]),
         "context": request["context_summary"],
         "failing_test": request["failing_test"],
         "error": named("error", origins={*told, "stack_trace"})

@@ -52,6 +52,11 @@ def test_a_declared_error_is_searched_without_the_word_before_it(before: str) ->
     assert found("why?", {"text": RAISES}, error_text=f"{before}: unknown command 'push'\n  at x") == [RAISES]
 
 
+def test_a_regular_expression_finds_the_rows_with_a_line_that_it_matches() -> None:
+    texts = [{"text": text} for text in (f"def f():\n{RAISES}", "raise it\nfor {app}", "a raise UsageFault(app})")]
+    assert found("why?", *texts, regexes=[r"^raise \w+Fault\(.*app\}"]) == [texts[0]["text"]]
+
+
 def _row(path: str, text: str, **columns: Any) -> Row:
     return {
         "source_id": "workspace:ours", "origin_class": "workspace", "evidence_kind": "code", "owner_project": "shop",
@@ -61,7 +66,7 @@ def _row(path: str, text: str, **columns: Any) -> Row:
     } | columns  # fmt: skip
 
 
-def _asked(folder: Path, rows: list[Row], question: str) -> tuple[str, list[Row]]:
+def _asked(folder: Path, rows: list[Row], **question: Any) -> tuple[str, list[Row]]:
     corpus = Corpus.create(folder)
     columns = dict.fromkeys(name for row in rows for name in row)
     schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in columns])
@@ -72,8 +77,8 @@ def _asked(folder: Path, rows: list[Row], question: str) -> tuple[str, list[Row]
     (folder / "grants.yaml").write_text("principals: {ana: {projects: [shop]}}", encoding="utf-8")
     asked = {
         "request_id": "r", "project": "shop", "purpose": "answer-question", "time": {"as_of": NOW.isoformat()},
-        "question": question, "budget": {"max_tokens": 300},
-    }  # fmt: skip
+        "budget": {"max_tokens": 300},
+    } | question  # fmt: skip
     told = answers(line_of(folder, World(rows=(), requests=(), encoder=False)), [asked])
     return told["blocks"]["text"].to_pylist()[0], told["ranked"].to_pylist()
 
@@ -81,20 +86,21 @@ def _asked(folder: Path, rows: list[Row], question: str) -> tuple[str, list[Row]
 @pytest.mark.parametrize(
     "question",
     [
-        "Where is the error 'unknown command' produced?",
-        "which command is unknown, what error is produced by UsageFault?",
+        {"question": "Where is the error 'unknown command' produced?"},
+        {"question": "which command is unknown, what error is produced by UsageFault?"},
+        {"regexes": ["unknown command .* for"]},
     ],
 )
-def test_the_line_is_shown_first_and_rows_outside_change_nothing(question: str, tmp_path: Path) -> None:
+def test_the_line_is_shown_first_and_rows_outside_change_nothing(question: dict[str, Any], tmp_path: Path) -> None:
     steps = "".join(f"    step_{n} = prepare(command, {n})\n" for n in range(60))
     words = "    report(unknown, command, usage, fault, produced=error)\n"
     rows = [
         _row("src/run.py", f"def run(command):\n{words}{steps}    {RAISES}\n{steps}"),
         *(_row(f"src/command_{n}.py", f"def unknown_{n}(command):\n    return error(command)\n") for n in range(5)),
     ]
-    block, ranked = _asked(tmp_path / "own", rows, question)
+    block, ranked = _asked(tmp_path / "own", rows, **question)
     assert RAISES in block.split("#2]")[0]
     foreign = {"owner_project": "pay"}
     withheld = {"declared_visibility": "runtime-only"}
     planted = [_row(f"src/p{n}.py", RAISES, **shut) for n in range(3) for shut in (foreign, withheld)]
-    assert _asked(tmp_path / "planted", [*rows, *planted], question) == (block, ranked)
+    assert _asked(tmp_path / "planted", [*rows, *planted], **question) == (block, ranked)

@@ -17,17 +17,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import re2
 
 from ..columns.keys import constants
 from ..columns.numbers import RESOLUTION
+from ..text.anchor_patterns import in_lines
 from .line_units import DULL, PART, Units
 
 PREFIX = 5
@@ -88,11 +90,11 @@ class Word(NamedTuple):
 
 @dataclass
 class AskedWords:
-    """What a request asks for, with weights in multiples of `RESOLUTION`: words, and the texts and names that are asked for
-    as they are written."""
+    """What a request asks for, with weights in multiples of `RESOLUTION`: words, and the places of texts, names and regular
+    expressions that are asked for as they are written."""
 
     words: dict[Word, int] = field(default_factory=dict)
-    literals: list[bytes] = field(default_factory=list)
+    written: list[Callable[[bytes], Iterable[int]]] = field(default_factory=list)
 
     def add_term(self, term: str, weight: float) -> None:
         """Ask for a term; of two with the same words, the heavier counts."""
@@ -116,9 +118,9 @@ class AskedWords:
             number = len(weights)
             found += [(at, number + ending) for at, ending in word.places(data, lowered)]
             weights += [weight] * len(word.endings)
-        for number, literal in enumerate(self.literals, len(weights)):
-            found += [(at, number) for at in _whole_words(data, literal)]
-        weights += [2 * sum(self.words.values())] * len(self.literals)
+        for number, places in enumerate(self.written, len(weights)):
+            found += [(at, number) for at in places(data)]
+        weights += [2 * sum(self.words.values()) or 1] * len(self.written)
         at, of = np.array(found, np.int64).reshape(-1, 2).T
         unit = np.searchsorted(units.start, at, "right") - 1
         pairs = sorted({*zip(unit.tolist(), of.tolist(), strict=True)})
@@ -126,25 +128,36 @@ class AskedWords:
 
 
 def asked_by(words: Mapping[tuple[str, str], float], anchors: pa.Table | None = None) -> dict[str, AskedWords]:
-    """What each request asks for, by its id: the terms of the lexical lane, and literals and identifiers among ANCHORS."""
+    """What each request asks for, by its id: the terms of the lexical lane, and the anchors that are asked for as written."""
     asked: dict[str, AskedWords] = defaultdict(AskedWords)
     for (request, term), weight in words.items():
         asked[request].add_term(term, weight)
     if anchors is not None:
-        quoted = anchors.filter(pc.is_in(anchors["kind"], value_set=constants(("literal", "identifier"))))
-        for request, value in zip(quoted["request_id"].to_pylist(), quoted["value"].to_pylist(), strict=True):
-            asked[request].literals.append(value.encode())
+        written = anchors.filter(pc.is_in(anchors["kind"], value_set=constants(tuple(_WRITTEN))))
+        for request, kind, value in zip(
+            *(written[name].to_pylist() for name in ("request_id", "kind", "value")), strict=True
+        ):
+            asked[request].written.append(partial(_WRITTEN[kind], value))
     return asked
 
 
-def _whole_words(text: bytes, literal: bytes) -> Iterator[int]:
+def _matches(regex: str, text: bytes) -> Iterator[int]:
+    return (found.start() for found in re2.finditer(in_lines(regex), text))
+
+
+def _whole_words(written: str, text: bytes) -> Iterator[int]:
     """Where a literal neither begins nor ends inside of a word."""
+    literal = written.encode()
     at = text.find(literal)
     while at >= 0:
         edges = text[at - 1 : at + 1] if at else b"", text[at + len(literal) - 1 : at + len(literal) + 1]
         if not any(len(edge) == 2 and edge.replace(b"_", b"a").isalnum() for edge in edges):
             yield at
         at = text.find(literal, at + 1)
+
+
+_WRITTEN = {"literal": _whole_words, "identifier": _whole_words, "regex": _matches}
+"""Where the anchors of a kind are in a text."""
 
 
 class Limits(NamedTuple):

@@ -58,10 +58,10 @@ def recall_terms(tables: RecallTables, postings: PostingIndex, bm25: Bm25) -> tu
 
 
 def recall_exact(tables: RecallTables, postings: PostingIndex) -> Found:
-    """The exact lane: ids and literals, by idf."""
+    """The exact lane: ids, literals and regular expressions, by idf."""
     scopes = tables.scope_groups("exact")
     return Found.concat(
-        [recall_keys(scope, entries_of(scope, postings, ("id", "literal")), None)[0] for scope in scopes]
+        [recall_keys(scope, entries_of(scope, postings, ("id", "literal", "regex")), None)[0] for scope in scopes]
     )
 
 
@@ -113,7 +113,7 @@ def entries_of(scope: ScopeGroup, postings: PostingIndex, fields: tuple[str, ...
         weight = terms["weight"].to_numpy()[chosen] * share
         found = KeyRows.of(scope, postings, keys.dictionary.to_pylist())
         if "literal" in fields:
-            found = found.with_literals(scope, postings)
+            found = found.with_texts(scope, postings)
         return Entries(found, sub[chosen], integers(keys.indices), weight)
 
     return tables.looked_up.get((scope.group, fields), made)

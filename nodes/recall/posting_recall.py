@@ -25,8 +25,9 @@ from ..columns.kept import Recent
 from ..columns.keys import distinct_numbers, first_of_runs, gathered
 from ..columns.numbers import EXACT_BELOW, quantise
 from ..columns.ragged import expand_ranges, slabs, starts_of
-from ..frames import PostingIndex, posting_keys
+from ..frames import FIELDS, PostingIndex, posting_keys
 from ..kernels.compiled import in_threads, kernels
+from ..text.anchor_patterns import in_lines
 from ..text.text_analysis import tokens_of
 from .bm25 import Bm25
 from .recall_scope import CELLS, Bool, Float, Int, Lines, ScopeGroup
@@ -78,20 +79,27 @@ class KeyRows:
         at = codes.searchsorted(wanted)
         return np.where((codes[at] == wanted) & (rows >= 0) & (rows < width), frequency[at], 0)
 
-    def with_literals(self, scope: ScopeGroup, postings: PostingIndex) -> KeyRows:
-        """Its keys with the rows of literals: of those that have all of its words, the ones whose text has it."""
-        prefix = posting_keys("literal", [""])[0]
-        literals = {at: name.removeprefix(prefix) for at, name in enumerate(self.names) if name.startswith(prefix)}
+    def with_texts(self, scope: ScopeGroup, postings: PostingIndex) -> KeyRows:
+        """Its keys with the rows of literals and regular expressions, by their texts; those of a literal have all of its
+        words.
+        """
         every = np.arange(len(self.first))
         ends, places = starts_of(self.counts(every)), self.places(every)  # the lists may be those of the whole scope
         rows, first, last = [self.row[places]], ends[:-1].copy(), ends[1:].copy()
-        for at, literal in literals.items():
-            words = posting_keys("text", [*dict.fromkeys(tokens_of(literal))])
-            with_words = KeyRows(words, *scope.look_up(postings, words))
-            row, count = np.unique(with_words.row[with_words.places(np.arange(len(words)))], return_counts=True)
-            row = row[count == len(words)]
-            text = gathered(scope.tables.evidence["text"], scope.rows[row])
-            rows.append(row[np.asarray(pc.match_substring(text, literal))])
+        for at, name in enumerate(self.names):
+            kind, _, value = name.partition(":")
+            if kind == FIELDS["literal"]:
+                words = posting_keys("text", [*dict.fromkeys(tokens_of(value))])
+                with_words = KeyRows(words, *scope.look_up(postings, words))
+                row, count = np.unique(with_words.row[with_words.places(np.arange(len(words)))], return_counts=True)
+                row = row[count == len(words)]
+                found = pc.match_substring(gathered(scope.tables.evidence["text"], scope.rows[row]), value)
+            elif kind == FIELDS["regex"]:
+                row = np.arange(len(scope.rows), dtype=np.int32)
+                found = pc.match_substring_regex(scope.column("text"), in_lines(value))
+            else:
+                continue
+            rows.append(row[np.asarray(found)])
             first[at] = sum(map(len, rows[:-1]))
             last[at] = first[at] + len(rows[-1])
         times = np.ones(sum(map(len, rows[1:])), dtype=np.int32)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ..columns.keys import flattened, gathered_columns
 from ..columns.numbers import quantise
+from ..text.anchor_patterns import in_lines
 from ..text.index_keys import definition_keys
 
 Int = NDArray[np.int64]
@@ -43,6 +44,7 @@ SIGNALS = {
     ("path", ""): "matched a named path",
     ("error", ""): "matched the error text",
     ("literal", ""): "contains the quoted text",
+    ("regex", ""): "matches the regular expression",
     ("identifier", ""): "matched a named identifier",
     ("id", ""): "matched a named id",
 }
@@ -50,7 +52,7 @@ SIGNALS = {
 
 CALLEE_SIGNAL = "called by what is named"
 
-_KINDS = ("test", "path", "error", "literal", "identifier", "id")
+_KINDS = ("test", "path", "error", "regex", "literal", "identifier", "id")
 """Of equally strong hits, that of the first of these kinds is named."""
 _NAMED = ("identifier", "test")
 _MENTIONED = {"path": PATH_MENTIONED, "identifier": NAME_MENTIONED}
@@ -64,7 +66,7 @@ _LEAST = 3
 
 @dataclass(frozen=True)
 class AnchorTerm:
-    """`value` is float64, 0 to 1; `quoted` is the weight of the strongest literal that was hit, 0 to 1; `signal` is the
+    """`value` is float64, 0 to 1; `quoted` is the weight of the strongest literal or regular expression that was hit, 0 to 1; `signal` is the
     strongest hit in words, null without a hit."""
 
     value: Float
@@ -136,7 +138,7 @@ def _term(
     )
     gain, _, lead, quality = ordered[0]
     best = min(-gain, 1.0) * STRONGEST_SHARE
-    literals = [min(-gain, 1.0) for gain, _, place, _ in ordered if anchors[place].kind == "literal"]
+    literals = [min(-gain, 1.0) for gain, _, place, _ in ordered if anchors[place].kind in ("literal", "regex")]
     words = CALLEE_SIGNAL if quality == CALLEE else anchors[lead].words
     return best + (1 - best) * min(sum(gains) / total, 1.0), max(literals, default=0.0), words
 
@@ -159,7 +161,10 @@ def _hits(
         for place, anchor in enumerate(own):
             kind, value = anchor.kind, anchor.value
             mention = anchor.name if kind == "test" else value
-            if len(mention) >= _LEAST:
+            if kind == "regex":
+                found_in = pc.match_substring_regex(stored["text"].slice(rows.start, len(rows)), in_lines(value))
+                hit((rows.start + np.asarray(found_in).nonzero()[0]).tolist(), place, 1.0)
+            elif len(mention) >= _LEAST:
                 hit([at for at in rows if mention in beside["text"][at]], place, _MENTIONED.get(kind, 1.0))
             if kind == "id":
                 hit(

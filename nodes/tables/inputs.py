@@ -43,6 +43,7 @@ REQUESTS = table(
     error_text=caller(text("anchor: the error as printed", nullable=True)),
     current_files=caller(texts("anchor: paths being worked on", nullable=True)),
     anchor_symbols=caller(texts("anchor: identifiers", nullable=True)),
+    regexes=caller(texts("anchor: regular expressions (RE2) that lines match", nullable=True)),
     stack_trace=caller(text("anchor: the stack trace as printed", nullable=True)),
     required_evidence=caller(
         strings("current-code, test-log, project-rule, verified-memory, decision-record", nullable=True)

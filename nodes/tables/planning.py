@@ -11,10 +11,10 @@ ANCHORS = table(
     order=("request_id", "kind", "value"),
     doc="What the request names: identifiers, paths, tests, error lines, ids and quoted texts found in question, anchors and traces.",
     request_id=string("the request", digest=False),
-    kind=string("identifier, path, test, error, id, literal"),
+    kind=string("identifier, path, test, error, id, literal, regex"),
     value=text("the anchor as matched; of a literal its longest part without values"),
     origin=string(
-        "failing_test, error_text, stack_trace, current_files, anchor_symbols, variables, question, state, "
+        "failing_test, error_text, stack_trace, current_files, anchor_symbols, regexes, variables, question, state, "
         "context_summary or session_events"
     ),
     weight=float64("1 for a declared anchor, less for one found in prose"),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..columns.keys import constants
 
-KINDS = ("identifier", "path", "test", "error", "id", "literal")
+KINDS = ("identifier", "path", "test", "error", "id", "literal", "regex")
 LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
 """An id like those of kind `id`, in lower case; many words look like one (`utf-8`), so it is not an anchor."""
 
@@ -201,6 +201,11 @@ def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
     found = np.asarray(pc.match_substring(flat, _CLOSE))
     value = pc.list_element(pc.split_pattern(flat.filter(pa.array(found)), _CLOSE, max_splits=1), 0)
     return hit[parent[found]], value.cast(pa.large_string())
+
+
+def in_lines(regex: str) -> str:
+    """A regular expression of a request, whose `^` and `$` are those of lines."""
+    return f"(?m){regex}"
 
 
 def fixed_part(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from contextlib import redirect_stdout, suppress
@@ -137,6 +138,12 @@ def ask(
     failing_test: Annotated[str | None, typer.Option("--failing-test", help="Anchor: the failing test.")] = None,
     error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
     file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file being worked on.")] = None,
+    literal: Annotated[
+        Texts, typer.Option("--literal", metavar="TEXT", help="Anchor: a text as it is written.")
+    ] = None,
+    regex: Annotated[
+        Texts, typer.Option("--regex", metavar="RE2", help="Anchor: a regular expression that lines match.")
+    ] = None,
     preset: PresetFlag = None,
     chosen: SetFlag = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = None,
@@ -165,6 +172,7 @@ def ask(
         "failing_test": failing_test,
         "error_text": error_text,
         "current_files": file or None,
+        "regexes": [*map(re.escape, literal or ()), *(regex or ())] or None,
         "as_of": as_of,
         "max_tokens": max_tokens,
     }

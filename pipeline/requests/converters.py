@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+import re2
+
 from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
@@ -77,6 +79,18 @@ def names(value: Any, at: str) -> list[str]:
     """A list of at most `MAX_PATTERNS` names."""
     _expect_list(value, at)
     return [name(item, f"{at}[{index}]") for index, item in enumerate(value)]
+
+
+def regexes(value: Any, at: str) -> list[str]:
+    """A list of regular expressions, RE2: their time is linear in the text, whoever wrote them."""
+    quiet = re2.Options()
+    quiet.log_errors = False
+    for index, item in enumerate(found := names(value, at)):
+        try:
+            re2.compile(item, quiet)
+        except re2.error as error:
+            raise InputError.described("a regular expression of RE2", str(error), f"{at}[{index}]") from None
+    return found
 
 
 def patterns(value: Any, at: str) -> list[str]:

@@ -52,6 +52,7 @@ FIELDS: dict[str, c.Converter] = {
     "error_text": c.text,
     "current_files": c.names,
     "anchor_symbols": c.names,
+    "regexes": c.regexes,
     "stack_trace": c.text,
     "required_evidence": c.some_of(v.REQUIRED_EVIDENCE),
     "allowed_sources": c.selectors,

@@ -62,7 +62,7 @@ def no_defaults(_: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-_ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "stack_trace", "state")
+_ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "regexes", "stack_trace", "state")
 _NOT_ASKED = ("request_id", "intent_id", "model_request_id", "trace_id")
 """Envelope columns, which are in no request digest."""
 _COMPARED = tuple(
