@@ -234,8 +234,9 @@ def seen_in(request: IndexRequest) -> Seen:
     for root in (path.resolve() for path in request.paths):
         if request.history:
             digest.update(str(Git(root).branch()).encode())
+        here = os.fsencode(root)
         for below in request.selection.files(root, SourceReport()) if root.is_dir() else [b""]:
-            name = b"%b/%b" % (os.fsencode(root), below) if below else os.fsencode(root)
+            name = b"%b/%b" % (here, below) if below else here
             with suppress(OSError):  # it is gone, or in a folder that may not be entered
                 of = os.lstat(name)
                 settled &= max(of.st_mtime_ns, of.st_ctime_ns) <= now - _RACY

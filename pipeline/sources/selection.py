@@ -86,11 +86,11 @@ class Rules:
 
     def __init__(self, root: Path, name: str, patterns: Sequence[str] = ()) -> None:
         """`patterns` precede the files."""
-        self._name, self._patterns = name, GitIgnoreSpec.from_lines(patterns)
+        self._name, self._patterns = name, GitIgnoreSpec.from_lines(patterns) if patterns else None
         here = root.resolve()
         self._top = (work_tree_root(here) if name == IGNORE_FILE else None) or here
         self._here = "" if self._top == here else here.relative_to(self._top).as_posix() + "/"
-        self._specs: dict[str, GitIgnoreSpec | None] = {}
+        self._files: dict[str, list[tuple[int, GitIgnoreSpec]]] = {}
 
     def excludes(self, path: bytes) -> bool:
         """Whether a path is excluded."""
@@ -98,7 +98,8 @@ class Rules:
 
     def includes(self, listed: Iterable[bytes]) -> bool:
         """Whether a file that Git ignores may be included, by a pattern or by an ignore file, of those listed or above."""
-        files = [self._name.encode(), *(path for path in listed if path.endswith(self._name.encode()))]
+        name = self._name.encode()
+        files = [name, *(path for path in listed if path.endswith(name))]
         specs = (spec for path in files for _, spec in self._about(os.fsdecode(path)))
         return any(pattern.include is False for spec in specs for pattern in spec.patterns)
 
@@ -106,33 +107,36 @@ class Rules:
         """Whether a path is excluded, None if no pattern matches; the deepest file with a pattern for it decides. A folder
         ends with `/`.
         """
-        said = (spec.check_file(below).include for below, spec in self._about(path))
-        return next((include for include in said if include is not None), None)
+        for below, spec in self._about(path):
+            if (include := spec.check_file(below).include) is not None:
+                return include
+        return None
 
-    def _about(self, path: str) -> Iterator[tuple[str, GitIgnoreSpec]]:
+    def _about(self, path: str) -> list[tuple[str, GitIgnoreSpec]]:
         """The patterns, then the ignore files in the folders above a path, the deepest first, each with the path below its
         folder.
         """
-        if self._patterns:
-            yield path, self._patterns
         whole = self._here + path
-        folder = whole.rstrip("/")
-        while folder:
-            folder = folder.rpartition("/")[0]
-            if folder not in self._specs:
-                self._specs[folder] = _spec(self._top / folder / self._name)
-            if (spec := self._specs[folder]) is not None:
-                yield (whole[len(folder) + 1 :] if folder else whole), spec
+        files = [(whole[length:], spec) for length, spec in self._in(whole.rstrip("/").rpartition("/")[0])]
+        return [(path, self._patterns), *files] if self._patterns else files
+
+    def _in(self, folder: str) -> list[tuple[int, GitIgnoreSpec]]:
+        """The ignore files in a folder and those above it, each with the length of the path of its folder."""
+        if folder not in self._files:
+            spec = _spec(f"{self._top}/{folder}/{self._name}")
+            above = self._in(folder.rpartition("/")[0]) if folder else []
+            self._files[folder] = [(len(folder) + 1 if folder else 0, spec), *above] if spec else above
+        return self._files[folder]
 
 
 def _name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-def _spec(file: Path) -> GitIgnoreSpec | None:
+def _spec(file: str) -> GitIgnoreSpec | None:
     with suppress(OSError, ValueError):
-        if file.is_file() and not file.is_symlink():
-            return GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines())
+        if stat.S_ISREG(os.lstat(file).st_mode):
+            return GitIgnoreSpec.from_lines(Path(file).read_text("utf-8", "replace").splitlines())
     return None
 
 
