@@ -22,7 +22,6 @@ from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..redaction.masking import mask, masked_digest, secrets_in
@@ -145,7 +144,7 @@ def _outline_log(lines: Lines) -> Outline:
 def _chunks(
     lines: Lines, outline: Outline, kind: FileKind, data: bytes, secrets: Sequence[Finding]
 ) -> list[DocumentChunk]:
-    names = (outline.symbols, outline.calls, outline.links)
+    names = [[*zip(*each, strict=True)] or [(), ()] for each in (outline.symbols, outline.calls, outline.links)]
     statements = outline.statements or levels_of_text(lines)
     log = kind.splitter == "log"
     mark = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
@@ -156,7 +155,7 @@ def _chunks(
         shown = max(start, mark)
         text = _text(data, secrets, shown, end)
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
-        symbols, calls, links = ((), (), ()) if inside else (_names(each, first, last + 1) for each in names)
+        symbols, calls, links = ((), (), ()) if inside else (_names(*each, first, last + 1) for each in names)
         whole = not (log or inside) and text.removesuffix("\n").count("\n") == last - first
         chunks.append(
             DocumentChunk(
@@ -196,7 +195,6 @@ def _content_type(lines: Lines, outline: Outline, kind: FileKind, start: int, en
     return max(sizes, key=lambda name: sizes[name])
 
 
-def _names(found: Sequence[tuple[int, str]], start: int, end: int) -> tuple[str, ...]:
-    """The names on lines [start, end), each once, in order of first appearance."""
-    low, high = (bisect_left(found, line, key=itemgetter(0)) for line in (start, end))
-    return tuple(dict.fromkeys(name for _, name in found[low:high]))
+def _names(rows: Sequence[int], names: Sequence[str], start: int, end: int) -> tuple[str, ...]:
+    """The names on lines [start, end), each once, in order of first appearance; `rows` are their lines."""
+    return tuple(dict.fromkeys(names[bisect_left(rows, start) : bisect_left(rows, end)]))

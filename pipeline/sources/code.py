@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -88,7 +88,7 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
             if before and before.loose and chunk.loose and before.section == chunk.section:
                 before.end = max(before.end, end)
             elif not all(lines.blank(line) for line in range(start, end)):
-                outline.chunks.append(replace(chunk, start=start, end=end))
+                outline.chunks.append(Chunk(start, end, chunk.section, parent=chunk.parent, loose=chunk.loose))
     outline.chunks = _Layout(lines).joined(outline.chunks)
     return outline
 
@@ -107,11 +107,9 @@ def _stretches(
     """The stretches of lines [first, end), which are indented by `margin`, each parsed between `head` and `tail`; None if it has
     none.
     """
-    found, start, tries, above = list[_Stretch](), first, 0, head.count(b"\n")
-    for line in range(first + 1, end + 1):
-        below = lines.raw[line] if line < end else b"."
-        if line < end and (lines.raw[line - 1].strip() or below[:margin].strip() or _INSIDE.match(below, margin)):
-            continue
+    found, start, tries, above, raw = list[_Stretch](), first, 0, head.count(b"\n"), lines.raw
+    below = [line for line in range(first + 1, end) if not raw[line - 1].strip() and not raw[line][:margin].strip()]
+    for line in [*(line for line in below if not _INSIDE.match(raw[line], margin)), end]:
         long = lines.size(start, line) > MAX_BYTES
         parts = _members(lines, splitter, start, line) if long and not margin else None
         if parts is None:
