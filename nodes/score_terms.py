@@ -205,7 +205,7 @@ TERMS = (
     ),
     ScoreTerm(
         "definition",
-        "how clearly the question names a symbol that it defines, in source code, or quotes its text",
+        "how clearly the question names a symbol that it defines, in source code, quotes its text, or names the test that it is",
         "file",
         "lexical",
         reason="has what is asked for by name",

@@ -179,7 +179,7 @@ def score_terms(
     named = name_terms(owner, row, rows, question, evidence)
     semantic = np.maximum(cosine, files.outlines)
     by_role = role_terms(role, row, evidence, age, role_policies, role_rules)
-    definition = np.maximum(named.definition, anchored.quoted)
+    definition = np.maximum(named.definition, anchored.written)
     # Authority, age and kind of a row that matches nothing do not put it ahead of one that matches.
     matching = np.any([floats(lane_scores["bm25"]), semantic, anchored.value, definition], axis=0)
     prior = matching | (np.bincount(owner, weights=matching, minlength=contracts.num_rows)[owner] == 0)

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import contains
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 
 STRONGEST_SHARE = 0.6
-DEFINED, CALLED, PATH_MENTIONED, NAME_MENTIONED, CALLEE = 1.0, 0.7, 0.8, 0.5, 0.4
+DEFINED, TEST_MENTIONED, PATH_MENTIONED, CALLED, NAME_MENTIONED, CALLEE = 1.0, 0.9, 0.8, 0.7, 0.5, 0.4
 """Quality of a hit; hits not named here have quality 1, including a row's own id. A callee is what a definition of the
 named identifier calls: one hop down its call chain (S0.98); `CALLED` is one hop up."""
 
@@ -55,7 +56,9 @@ CALLEE_SIGNAL = "called by what is named"
 _KINDS = ("test", "path", "error", "regex", "literal", "identifier", "id")
 """Of equally strong hits, that of the first of these kinds is named."""
 _NAMED = ("identifier", "test")
-_MENTIONED = {"path": PATH_MENTIONED, "identifier": NAME_MENTIONED}
+_WRITTEN = ("test", "regex", "literal")
+"""Kinds of what is asked for as it is written. A path is of many rows, and a name may be used by many."""
+_MENTIONED = {"path": PATH_MENTIONED, "identifier": NAME_MENTIONED, "test": TEST_MENTIONED}
 _IDS = ("evidence_id", "entity", "uri")
 _BY_KIND = {"identifier": ("symbols", "calls"), "test": ("symbols", "calls"), "id": _IDS, "path": ("path",)}
 """The columns that are read beside the text, where a request has an anchor of the kind."""
@@ -66,11 +69,11 @@ _LEAST = 3
 
 @dataclass(frozen=True)
 class AnchorTerm:
-    """`value` is float64, 0 to 1; `quoted` is the weight of the strongest literal or regular expression that was hit, 0 to 1; `signal` is the
-    strongest hit in words, null without a hit."""
+    """`value` is float64, 0 to 1; `written` is the weight of the strongest test that it defines, or literal or regular
+    expression that it has, 0 to 1; `signal` is the strongest hit in words, null without a hit."""
 
     value: Float
-    quoted: Float
+    written: Float
     signal: pa.Array
 
 
@@ -108,11 +111,11 @@ def anchor_term(
     columns = (anchors[name].to_pylist() for name in ("kind", "origin", "value"))
     for number, kind, origin, value, weight in zip(anchor_owner.tolist(), *columns, weights, strict=True):
         of_request[number].append(_Anchor(kind, origin, value, weight))
-    value, quoted = np.zeros(len(owner)), np.zeros(len(owner))
+    value, written = np.zeros(len(owner)), np.zeros(len(owner))
     signal: list[str | None] = [None] * len(owner)
     anchored = [at for at, number in enumerate(owner.tolist()) if of_request[number]]
     if not anchored:
-        return AnchorTerm(value, quoted, pa.array(signal, pa.string()))
+        return AnchorTerm(value, written, pa.array(signal, pa.string()))
     kinds = {anchor.kind for own in of_request for anchor in own}
     read = dict.fromkeys(("text", *(name for kind in kinds for name in _BY_KIND.get(kind, ()))))
     stored = gathered_columns(evidence, read, row[anchored])
@@ -124,23 +127,23 @@ def anchor_term(
             if hits := list(found[member].items()):
                 at = anchored[member]
                 gains = quantise(np.array([own[place].weight * quality for place, quality in hits])).tolist()
-                value[at], quoted[at], signal[at] = _term(own, hits, gains, total)
-    return AnchorTerm(quantise(value), quoted, pa.array(signal, pa.string()))
+                value[at], written[at], signal[at] = _term(own, hits, gains, total)
+    return AnchorTerm(quantise(value), written, pa.array(signal, pa.string()))
 
 
 def _term(
     anchors: Sequence[_Anchor], hits: Sequence[tuple[int, float]], gains: Sequence[float], total: float
 ) -> tuple[float, float, str]:
-    """The anchor term of a candidate, before rounding; the weight of its strongest literal; its strongest hit in words."""
+    """The anchor term of a candidate, before rounding; the weight of its strongest hit as written; its strongest hit in words."""
     ordered = sorted(
         (-gain, _KINDS.index(anchors[place].kind), place, quality)
         for (place, quality), gain in zip(hits, gains, strict=True)
     )
     gain, _, lead, quality = ordered[0]
     best = min(-gain, 1.0) * STRONGEST_SHARE
-    literals = [min(-gain, 1.0) for gain, _, place, _ in ordered if anchors[place].kind in ("literal", "regex")]
+    written = [-gain for gain, _, at, hit in ordered if hit == DEFINED and anchors[at].kind in _WRITTEN]
     words = CALLEE_SIGNAL if quality == CALLEE else anchors[lead].words
-    return best + (1 - best) * min(sum(gains) / total, 1.0), max(literals, default=0.0), words
+    return best + (1 - best) * min(sum(gains) / total, 1.0), min(max(written, default=0.0), 1.0), words
 
 
 def _hits(
@@ -165,7 +168,8 @@ def _hits(
                 found_in = pc.match_substring_regex(stored["text"].slice(rows.start, len(rows)), in_lines(value))
                 hit((rows.start + np.asarray(found_in).nonzero()[0]).tolist(), place, 1.0)
             elif len(mention) >= _LEAST:
-                hit([at for at in rows if mention in beside["text"][at]], place, _MENTIONED.get(kind, 1.0))
+                said = _says if kind in _NAMED else contains
+                hit([at for at in rows if said(beside["text"][at], mention)], place, _MENTIONED.get(kind, 1.0))
             if kind == "id":
                 hit(
                     [at for at in rows if value.lower() in [(beside[c][at] or "").lower() for c in _IDS]],
@@ -180,6 +184,17 @@ def _hits(
         for quality, place, rows in _named_hits(stored, named, bounds):
             hit(rows, place, quality)
     return found
+
+
+def _says(text: str, name: str) -> bool:
+    """Whether a text has a name that is not a part of a longer one."""
+    at = text.find(name)
+    while at >= 0:
+        around = text[at - 1 : at] + text[at + len(name) : at + len(name) + 1]
+        if not any(sign == "_" or sign.isalnum() for sign in around):
+            return True
+        at = text.find(name, at + 1)
+    return False
 
 
 def _same_file(path: str | None, value: str) -> bool:
