@@ -259,6 +259,7 @@ def test_an_answer_is_named_by_how_long_ago_its_reader_asked(
         for name in names:
             assert run("show", *([name] if name else []), capsys=capsys)[:2] == (0, block)
     assert run("show", "@3", capsys=capsys)[0] == 3
+    assert "@session:S, got '@~1'" in run("diff", "@", "@~1", capsys=capsys)[2]
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     assert run("show", "@session:s-1", capsys=capsys)[1] == first
     assert run("show", capsys=capsys)[0] == 3  # an auditor, who asked nothing

@@ -190,7 +190,10 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
     monkeypatch.chdir(shop)
     told = ["--no-semantic", "--least-queries=2", "--metric=R@10", "--picture=../tuned.svg", "--json"]
     assert main(["tune", ".", "--commits", *told]) == 0
-    said = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    said = json.loads(out)
+    before, fitted = (found["explain-code"] for found in (said["fitted"]["weights_in_force"], said["weights"]))
+    assert (fitted.get("recency", 0) > before.get("recency", 0)) == ("recency" in err)
     held_out = {row["collection"]: row for row in said["fitted"]["held_out"]}
     assert {name: row["queries"] for name, row in held_out.items()} == {"shop": 4, "shop, by lines": 4}
     assert held_out["shop"][DEFAULT] == 1.0

@@ -136,6 +136,10 @@ def tune(
     file.parent.mkdir(parents=True, exist_ok=True)
     write_file(file, weight_file_text(done.weights, content).encode())
     emit({"file": str(file), "weights": done.weights, "fitted": content}, text=_tables(done))
+    if commits and any(done.weights[of].get("recency", 0) > done.before[of].get("recency", 0) for of in done.weights):
+        note(
+            "warning: recency weighs more, since commits change what was changed lately; other questions may lose by it"
+        )
     note(f"-c weights={file} for `ask` and `run`, or the setting `weights`, applies it")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...nodes.errors import StoreError, VerificationError
+from ...nodes.errors import InputError, StoreError, VerificationError
 from ...nodes.vocabulary import STATUSES
 from ..config.opening import runs_of
 from ..config.settings import Settings
@@ -103,14 +103,16 @@ def snapshot_named(settings: Settings, name: str) -> str:
 
     Raises:
         AccessError: there is no such snapshot that the principal may read.
+        InputError: it begins like the name of a late answer and is none.
     """
-
     if late := _LATE.fullmatch(name):
         whose = {"session_id": late["session"]} if late["session"] else {"asker": settings.principal}
         found = _latest(settings, whose, int(late["back"] or 1))
         if found is None:
             raise unknown(name, "snapshot")
         return found
+    if name.startswith("@"):
+        raise InputError.one_of(("@", "@2", "@session:S"), name, "answer")
     if not _BLOCK_REF.fullmatch(name):
         return name
     found = _latest(settings, {"block_ref": name}, 1)
