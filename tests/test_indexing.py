@@ -128,15 +128,20 @@ def texts_of(folder: Path) -> list[str]:
     return sorted(set(frame.evidence["text"].take(placed["row"]).to_pylist()))
 
 
-@pytest.mark.parametrize("git", [False, True])
-def test_a_folder_takes_the_place_of_another_one_of_its_name_where_that_is_said(tmp_path: Path, git: bool):
+@pytest.mark.parametrize("kind", ["tree", "history", "standards"])
+def test_a_folder_takes_the_place_of_another_one_of_its_name_where_that_is_said(tmp_path: Path, kind: str):
     one, other = two_folders_of_one_name(tmp_path)
-    for tree in (one, other) if git else ():
+    for tree in (one, other) if kind == "history" else ():
         committed(tree)
-    indexed(tmp_path, paths=one, history=git)
-    indexed(tmp_path, paths=other, history=git, source="other")
+
+    def read(path: Path, source: str | None = None) -> IndexReport:
+        given = {"read": ((kind, path),)} if kind == "standards" else {"paths": path, "history": kind == "history"}
+        return indexed(tmp_path, **given, source=source)
+
+    read(one)
+    read(other, "other")
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a", "b"]
-    report = indexed(tmp_path, paths=other, history=git, source="src")
+    report = read(other, "src")
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["b"]
     assert "ended: 1 row that was removed or moved" in lines_of(report)
 

@@ -32,7 +32,8 @@ def index(
         ),
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--source", help="Name of the source of PATH; default: its folder name.")
+        str | None,
+        typer.Option("--source", help="Name of the source of PATH, or without one of --add; default: its folder name."),
     ] = None,
     exclude: Annotated[
         list[str] | None,

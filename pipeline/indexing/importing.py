@@ -238,7 +238,9 @@ class _Import:
         for path in () if request.history else request.paths:
             yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **of_trees)
         for reader, path in named:
-            yield reader.name, tables_of(reader, path, **common, **({"roots": request.paths} if reader.placed else {}))
+            own = {"roots": request.paths} if reader.placed else {}
+            own |= {"name": request.source} if reader in READERS and not request.paths else {}
+            yield reader.name, tables_of(reader, path, **common, **own)
         for path in request.paths if request.history else ():
             yield "history", git_history.read_git_history(path, say=self.say, **of_trees)
             yield "uncommitted", git_history.read_uncommitted(path, **of_trees)

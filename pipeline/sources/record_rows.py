@@ -52,17 +52,23 @@ def reads_files(
     below the path; `base` are the columns that all rows have. `finish` may change the rows of all files, and leave some out.
 
     The reader gives one table of the rows of a file, or of the files of a folder, counted: no key whose lines are rows ends
-    with a table. `source_id` is the class and the name of the folder or file. The source is added to
+    with a table. `source_id` is the class and a `name`, by default that of the folder or file. The source is added to
     `report.complete_sources`, unless it is `append_only`. It raises InputError naming file, line and field.
     """
 
     def reader(of_file: Callable[..., Iterable[Row]]) -> Callable[..., Iterator[pa.Table]]:
         @wraps(of_file)
         def read(
-            path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, **given: Any
+            path: str | PathLike[str],
+            *,
+            project: str,
+            now: datetime,
+            report: SourceReport,
+            name: str | None = None,
+            **given: Any,
         ) -> Iterator[pa.Table]:
             root, rows = Path(path).resolve(), list[Row]()
-            source = f"{origin_class}:{(root.stem if root.is_file() else root.name) or 'root'}"
+            source = f"{origin_class}:{name or (root.stem if root.is_file() else root.name) or 'root'}"
             for file, place in files_of(path, suffixes, report):
                 base = {"source_id": source, "origin_class": origin_class, "owner_project": project}
                 rows += of_file(file, place, base, path=Path(path), report=report, now=now, **given)
