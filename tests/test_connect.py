@@ -81,25 +81,27 @@ def test_a_link_to_a_file_kept_elsewhere_stays_a_link(shop: Path, capsys):
     assert (shop / ".mcp.json").is_symlink() and "scoped-retrieval" in read(shop / "dotfiles/mcp.json")["mcpServers"]
 
 
-def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, capsys):
-    file = shop / ".claude/settings.json"
+@pytest.mark.parametrize(("client", "name"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")])
+def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, client: str, name: str, capsys):
+    file = shop / name
     file.parent.mkdir()
     mine = {"hooks": [{"type": "command", "command": "/opt/my-scoped-retrieval.sh"}]}
     before = {"model": "x", "hooks": {"Stop": [mine], "UserPromptSubmit": [mine]}}
     file.write_bytes(written := json.dumps(before, indent=4).replace("\n", "\r\n").encode())
     for _ in range(2):
-        assert run("connect", "claude-code", "--hook", "--project", "shop", capsys=capsys)[0] == 0
+        assert run("connect", client, "--hook", "--project", "shop", capsys=capsys)[0] == 0
         found = read(file)
         assert (found["model"], found["hooks"]["Stop"]) == ("x", [mine])
         first, ours = found["hooks"]["UserPromptSubmit"]
         assert first == mine
-    assert "scoped-retrieval" in read(shop / ".mcp.json")["mcpServers"], "the server that the hook calls"
+    declared = CLIENTS[client]
+    assert "scoped-retrieval" in read(shop / declared.file)[declared.key], "the server that the hook calls"
     pytest.importorskip("mcp", reason="needs the extra serve")
     from scoped_retrieval.pipeline.servers.mcp_tools import NAMED, arguments_of
 
     hook = ours["hooks"][0]
     assert arguments_of(NAMED[hook["tool"]], hook["input"]) == hook["input"]
-    assert run("connect", "claude-code", "--remove", capsys=capsys)[0] == 0
+    assert run("connect", client, "--remove", capsys=capsys)[0] == 0
     assert file.read_bytes() == written
 
 

@@ -18,6 +18,7 @@ from .options import PresetFlag, given, settings_of
 from .output import deliver, emit, note
 
 PORT = 8765
+HOOKED = [name for name, each in CLIENTS.items() if each.hooks]
 
 
 def serve(
@@ -74,7 +75,7 @@ def _expect_extra(*modules: str) -> None:
 def connect(
     client: Annotated[str, typer.Argument(metavar="CLIENT", help=f"{', '.join(CLIENTS)}.")],
     hook: Annotated[
-        bool, typer.Option("--hook", help="For claude-code: also a hook that adds a block to prompts.")
+        bool, typer.Option("--hook", help=f"Also a hook that adds a block to prompts: {', '.join(HOOKED)}.")
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take out what `connect` added.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
@@ -92,8 +93,7 @@ def connect(
         raise InputError.one_of(CLIENTS, client, "CLIENT")
     declared = CLIENTS[client]
     if hook and not declared.hooks:
-        able = [name for name, each in CLIENTS.items() if each.hooks]
-        raise InputError.one_of(able, client, "CLIENT", hint="other clients have no hook before a prompt")
+        raise InputError.one_of(HOOKED, client, "CLIENT", hint="no other client has a hook that calls a tool")
     top = work_tree_root(Path.cwd()) or Path.cwd()
     args = None if remove else ["serve", "--stdio", *_options(top)]
     path = top / declared.file

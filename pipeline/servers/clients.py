@@ -67,7 +67,7 @@ class Client:
 
 CLIENTS: Mapping[str, Client] = {
     "claude-code": Client(".mcp.json", "mcpServers", hooks=".claude/settings.json"),
-    "codex": Client(".codex/config.toml", "mcp_servers"),
+    "codex": Client(".codex/config.toml", "mcp_servers", hooks=".codex/hooks.json"),
     "cursor": Client(".cursor/mcp.json", "mcpServers"),
     "vscode": Client(".vscode/mcp.json", "servers", {"type": "stdio"}),
     "gemini-cli": Client(".gemini/settings.json", "mcpServers"),

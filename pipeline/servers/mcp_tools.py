@@ -158,8 +158,8 @@ def _retrieve(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
 
 
 def _before_prompt(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    """The block as the output of a hook of Claude Code, which adds no plain text of a tool to a prompt; an empty output for
-    a prompt with few words to search for, or if nothing matches it strongly.
+    """The block as the output of a hook of Claude Code, which adds no plain text of a tool to a prompt, and of Codex; an
+    empty output for a prompt with few words to search for, or if nothing matches it strongly.
     """
     prompt, output = given["prompt"], {}
     if len({*tokens_of(prompt)}) >= PROMPT_WORDS:
