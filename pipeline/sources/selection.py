@@ -86,10 +86,10 @@ class Rules:
 
     def __init__(self, root: Path, name: str, patterns: Sequence[str] = ()) -> None:
         """`patterns` precede the files."""
-        self._name, self._patterns = name, GitIgnoreSpec.from_lines(patterns) if patterns else None
         here = root.resolve()
-        self._top = (work_tree_root(here) if name == IGNORE_FILE else None) or here
+        self._name, self._top = name, (work_tree_root(here) if name == IGNORE_FILE else None) or here
         self._here = "" if self._top == here else here.relative_to(self._top).as_posix() + "/"
+        self._given = [(len(self._here), GitIgnoreSpec.from_lines(patterns))] if patterns else []
         self._files: dict[str, list[tuple[int, GitIgnoreSpec]]] = {}
 
     def excludes(self, path: bytes) -> bool:
@@ -100,28 +100,26 @@ class Rules:
         """Whether a file that Git ignores may be included, by a pattern or by an ignore file, of those listed or above."""
         name = self._name.encode()
         files = [name, *(path for path in listed if path.endswith(name))]
-        specs = (spec for path in files for _, spec in self._about(os.fsdecode(path)))
+        specs = (spec for path in files for _, spec in self._about(self._here + os.fsdecode(path)))
         return any(pattern.include is False for spec in specs for pattern in spec.patterns)
 
     def says(self, path: str) -> bool | None:
         """Whether a path is excluded, None if no pattern matches; the deepest file with a pattern for it decides. A folder
         ends with `/`.
         """
-        for below, spec in self._about(path):
-            if (include := spec.check_file(below).include) is not None:
+        whole = self._here + path
+        for length, spec in self._about(whole):
+            if (include := spec.check_file(whole[length:]).include) is not None:
                 return include
         return None
 
-    def _about(self, path: str) -> list[tuple[str, GitIgnoreSpec]]:
-        """The patterns, then the ignore files in the folders above a path, the deepest first, each with the path below its
-        folder.
+    def _about(self, path: str) -> list[tuple[int, GitIgnoreSpec]]:
+        """The patterns, then the ignore files in the folders above a path, the deepest first, each with the length of the
+        path of its folder.
         """
-        whole = self._here + path
-        files = [(whole[length:], spec) for length, spec in self._in(whole.rstrip("/").rpartition("/")[0])]
-        return [(path, self._patterns), *files] if self._patterns else files
+        return [*self._given, *self._in(path.rstrip("/").rpartition("/")[0])]
 
     def _in(self, folder: str) -> list[tuple[int, GitIgnoreSpec]]:
-        """The ignore files in a folder and those above it, each with the length of the path of its folder."""
         if folder not in self._files:
             spec = _spec(f"{self._top}/{folder}/{self._name}")
             above = self._in(folder.rpartition("/")[0]) if folder else []
