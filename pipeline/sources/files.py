@@ -13,6 +13,7 @@ characters are kept; a NUL character makes a file binary.
 from __future__ import annotations
 
 import codecs
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -80,6 +81,7 @@ def _extracted(splitter: str, data: bytes) -> tuple[str | None, str]:
 def _pdf(data: bytes) -> str:
     from pypdf import PdfReader
 
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it repairs in a file, without the name of the file
     return "".join(f"{page.extract_text()}\n{PAGE_BREAK}" for page in PdfReader(BytesIO(data)).pages)
 
 
