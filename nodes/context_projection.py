@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from .blocks.rendering import Item, looks_of, reasons, rendered, stored_parts
 from .blocks.token_counting import Counters
-from .columns.keys import constants, flat, integers, positions, take_or
+from .columns.keys import flat, integers, positions, take_or
 from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Pool, Ranked, Trimmed, Trims
 
 _SHOWN = (
@@ -59,9 +59,8 @@ def blocks(
     text = pa.array([text for text, _ in made], pa.large_string())
     names = flat(contracts["tokenizer"]).dictionary_encode()
     tokens = counters.count(text, names.dictionary.to_pylist(), np.asarray(names.indices).astype(np.int64))
-    # A conflict set is left out because one of its members met a limit: that limit is reported. An outline met none.
-    reported = pc.invert(pc.is_in(trims["bound_by"], value_set=constants(("conflict_set", "detail"))))
-    bound = trims.filter(pc.and_(reported, trims["bound_by"].is_valid()))
+    # A conflict set is left out because one of its members met a limit: that limit is reported.
+    bound = trims.filter(pc.not_equal(trims["bound_by"], "conflict_set"))
     return BLOCKS.build(
         {
             "request_id": contracts["request_id"],

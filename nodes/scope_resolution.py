@@ -48,7 +48,7 @@ REFUSALS: Mapping[str, str] = {
 
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
-_CHOICES = ("merge_policy", "output_shape", "detail")
+_CHOICES = ("merge_policy", "output_shape")
 _OF_PURPOSE = ("withheld_k", "graph_floor", "graph_iterations")
 _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
            "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip

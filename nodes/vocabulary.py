@@ -102,7 +102,6 @@ task and deliverable below a project."""
 INTENTS = Vocabulary("intent", ("find-error", "find-code", "find-rule", "find-memory", "find-decision"))
 MERGE_POLICIES = Vocabulary("merge_policy", ("interleave-by-relevance", "authority-first", "evidence-balanced"))
 OUTPUT_SHAPES = Vocabulary("output_shape", ("context-block", "citation-pack", "model-brief"))
-DETAILS = Vocabulary("detail", ("full", "outline", "auto"))
 REQUIRED_EVIDENCE = Vocabulary(
     "required_evidence",
     ("current-code", "test-log", "project-rule", "verified-memory", "decision-record"),
@@ -163,7 +162,7 @@ LANES = Vocabulary("lane", LANE_NAMES)
 OUTCOMES = Vocabulary("outcome", ("selected", "hidden", "rejected"))
 FORMS = Vocabulary(
     "form",
-    ("full", "excerpt", "outline", "summary", "fact", "reference", "conflict-note", "hint", "none"),
+    ("full", "excerpt", "summary", "fact", "reference", "conflict-note", "hint", "none"),
     {"original-excerpt": "excerpt", "structured-fact": "fact", "citation-list": "reference",
      "conflict-warning": "conflict-note", "weak-signal": "hint", "runtime-only": "none"},
 )  # fmt: skip

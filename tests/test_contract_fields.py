@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Parts, Parts]] = {
 OF_POLICIES = {
     "groups", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "include_states", "max_unverified_items",
     "lane_k", "pool_k", "max_items", "max_items_per_source", "max_chars", "max_chunk_tokens", "merge_policy", "output_shape",
-    "detail", "instruction_sources", "mask", "graph_floor", "graph_iterations", "mode_lanes", "path_window_start", "window_paths", "chunk_expansion",
+    "instruction_sources", "mask", "graph_floor", "graph_iterations", "mode_lanes", "path_window_start", "window_paths", "chunk_expansion",
     "exact_lookups", "citation_chaining", "include_deleted", "newest_first",
 }  # fmt: skip
 """Columns that a file of policies or grants sets: `test_policy_fields` changes each of its keys."""

@@ -1,17 +1,16 @@
-"""How much of each item is shown: full, outline or auto; and which passage of it a cut keeps."""
+"""How much of each item is shown: its text, a passage of it, or its place; and which passage a cut keeps."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from scoped_retrieval.nodes.blocks.greedy_fit import PLACES
 from scoped_retrieval.pipeline.sources.grammars import grammar
 from scoped_retrieval.pipeline.sources.lines import Lines
 from scoped_retrieval.pipeline.sources.statements import levels_of_tree
 from selection_line import WEIGHTS, line
-from small_corpus import Story, row
 
 PLAIN = dict.fromkeys(WEIGHTS, 0.0) | {"semantic": 1.0}
 """Weights of a world in which the cosine is the score."""
@@ -38,47 +37,34 @@ def forms(made: dict[str, pa.Table]) -> list[str]:
     return made["trimmed"]["form"].to_pylist()
 
 
-def test_auto_shows_the_best_in_full_and_the_next_as_outlines() -> None:
-    made = run(files(9), detail="auto", max_tokens=1500, max_chunk_tokens=400)
-    assert forms(made)[:2] == ["excerpt", "excerpt"]
-    assert set(forms(made)[2:-1]) == {"outline"}
-    full = run(files(9), detail="full", max_tokens=1500, max_chunk_tokens=400)
-    assert forms(full) == ["excerpt"] * 4
-    assert made["trimmed"].num_rows > full["trimmed"].num_rows
-    tokens = made["trimmed"]["tokens"].to_pylist()
-    assert max(tokens[2:]) <= 1500 // 10 < min(tokens[:2])
+@pytest.mark.parametrize(("tokens", "texts"), [(1500, 4), (420, 1)])
+def test_what_has_no_room_is_named_by_its_place(tokens: int, texts: int) -> None:
+    made = run(files(9), max_tokens=tokens, max_chunk_tokens=400)
+    assert forms(made) == ["excerpt"] * texts + ["reference"] * (made["trimmed"].num_rows - texts)
+    assert len(forms(made)) >= texts + PLACES
+    text = made["blocks"]["text"][0].as_py()
+    for place in made["trimmed"].to_pylist()[texts:]:
+        assert (place["visible_text"], place["line_start"], place["line_end"]) == ("", 1, 61)
+        assert f"[{place['label']}] src/{place['position'] - 1}.py:1-61\n" in text
+    assert {row["bound_by"] for row in made["trims"].to_pylist()[texts:]} == {"max_tokens"}
 
 
-def test_auto_cuts_nothing_where_everything_fits() -> None:
-    made = run(files(2), detail="auto", max_tokens=3000, max_chunk_tokens=2000)
+def test_nothing_is_cut_where_everything_fits() -> None:
+    made = run(files(2), max_tokens=3000, max_chunk_tokens=2000)
     assert made["trims"]["bound_by"].null_count == made["trims"].num_rows
     assert forms(made) == ["full", "full"]
 
 
-def test_outline_shows_every_item_briefly() -> None:
-    made = run(files(3), detail="outline", max_tokens=3000, max_chunk_tokens=2000)
-    assert forms(made) == ["outline"] * 3
-    assert {row["bound_by"] for row in made["trims"].to_pylist()} == {"detail"}
-    assert made["blocks"]["bound_by"].to_pylist() == [None]
-
-
-def test_a_small_budget_shows_the_best_before_outlines() -> None:
-    made = run(files(9), detail="auto", max_tokens=420, max_chunk_tokens=400)
-    tokens = made["trimmed"]["tokens"].to_pylist()
-    assert len(tokens) >= 3
-    assert tokens[0] >= max(tokens[1:])
-
-
-@pytest.mark.parametrize("detail", ["outline", "auto"])
-def test_every_outline_has_a_citation_of_the_lines_shown(detail: str) -> None:
-    made = run(files(9), asked("value_40"), detail=detail, max_tokens=1500)
+def test_a_passage_is_cited_by_the_lines_shown_and_a_place_by_all_of_its_own() -> None:
+    made = run(files(9), asked("value_40"), max_tokens=1500)
     texts = {row["evidence_id"]: row["text"] for row in made["evidence"].to_pylist()}
     shown = {row["evidence_id"]: row["visible_text"] for row in made["trimmed"].to_pylist()}
     for cited in made["citations"].to_pylist():
         text = texts[cited["evidence_id"]]
         lines = text.splitlines()[cited["line_start"] - 1 : cited["line_end"]]
-        assert "\n".join(lines) == shown[cited["evidence_id"]]
-        assert text.encode()[cited["byte_start"] : cited["byte_end"]].decode() == shown[cited["evidence_id"]]
+        part = text.encode()[cited["byte_start"] : cited["byte_end"]].decode()
+        assert "\n".join(lines) == part.removesuffix("\n")
+        assert part == shown[cited["evidence_id"]] or (part == text and not shown[cited["evidence_id"]])
     assert made["citations"].num_rows == made["trimmed"].num_rows
 
 
@@ -108,31 +94,30 @@ def test_the_second_item_of_a_file_comes_behind_the_first_of_good_files() -> Non
     ]  # fmt: skip
     others = [
         {"text": f"file {number}", "path": f"{number}.py", "semantic_raw": score}
-        for number, score in enumerate((0.8, 0.75, 0.4))
+        for number, score in enumerate((0.8, 0.78, 0.4))
     ]
-    made = run([*chunks, *others], detail="auto")
+    made = run([*chunks, *others])
     assert made["trimmed"]["visible_text"].to_pylist() == [
         "chunk 0", "file 0", "file 1", "chunk 1", "chunk 2", "file 2",
     ]  # fmt: skip
-    assert run([*chunks, *others])["trimmed"]["visible_text"].to_pylist()[:3] == ["chunk 0", "chunk 1", "chunk 2"]
 
 
 BODY = "".join(f"        value_{number} = compute({number}, other, words)\n" for number in range(40))
 CLASS = f"class Users:\n    def first(self):\n{BODY}\n    def last(self):\n{BODY}        return cookies\n"
 
 
-def outline(text: str, *terms: str, language: str = "python") -> str:
+def passage(text: str, *terms: str, language: str = "python") -> str:
     lines = Lines(text.encode())
     tree = grammar(language).tree(lines.data)
     assert tree is not None
     rows = [{"text": text, "path": "a.py", "statements": levels_of_tree(lines, tree)}]
-    made = run(rows, *map(asked, terms), detail="outline", max_tokens=3000, max_chunk_tokens=2000)
+    made = run(rows, *map(asked, terms), max_tokens=3000, max_chunk_tokens=120)
     return made["trimmed"]["visible_text"][0].as_py()
 
 
 def test_a_passage_that_shows_a_signature_stays() -> None:
     text = f"{FILE}def read(ctx):\n    return cookies\n{FILE}"
-    assert outline(text, "cooki").endswith("def read(ctx):\n    return cookies")
+    assert passage(text, "cooki").endswith("def read(ctx):\n    return cookies")
 
 
 def test_the_passage_lies_in_the_row_that_was_ranked() -> None:
@@ -141,7 +126,7 @@ def test_the_passage_lies_in_the_row_that_was_ranked() -> None:
         {"text": f"{BODY}        return cookies\n", "path": "a.py", "line_start": 86, "byte_start": len(CLASS),
          "semantic_raw": 0.9},
     ]  # fmt: skip
-    made = run(rows, asked("cooki"), detail="outline", max_tokens=3000, max_chunk_tokens=2000)
+    made = run(rows, asked("cooki"), max_tokens=3000, max_chunk_tokens=120)
     assert "return cookies" in made["trimmed"]["visible_text"][0].as_py()
 
 
@@ -153,7 +138,7 @@ CALL = "response = send(\n    first,\n    second,\n    cookies=jar,\n)\n"
     [(f"{FILE}{CALL}{FILE}", "python"), (f"{FILE}/* about\n   cookies */\ncall()\n{FILE}", "javascript")],
 )
 def test_a_passage_is_of_whole_statements(text: str, language: str) -> None:
-    shown = outline(text, "cooki", language=language)
+    shown = passage(text, "cooki", language=language)
     assert "cookies" in shown
     assert shown.count("(") == shown.count(")")
     assert shown.count("/*") == shown.count("*/")
@@ -161,19 +146,13 @@ def test_a_passage_is_of_whole_statements(text: str, language: str) -> None:
 
 def test_a_passage_is_a_run_of_one_block() -> None:
     text = f"{FILE}def first():\n{BODY}def last():\n    return cookies\n{FILE}".replace("        ", "    ")
-    shown = outline(text, "cooki")
+    shown = passage(text, "cooki")
     assert "return cookies" in shown
     assert not shown.startswith(" ")
-
-
-def test_a_single_line_that_is_longer_than_an_outline_is_shown_whole_without_a_mark(tmp_path: Path) -> None:
-    text = "The login token of the vault is in a drawer, " + "it expires quickly, ask for rotation of keys, " * 8
-    found = Story(tmp_path, row("doc", "a.md", text)).ask("login token vault", detail="outline")
-    assert found.block is not None and text.rstrip() in found.block and "rest of the line" not in found.block
 
 
 def test_a_heading_over_a_long_line_is_shown_with_it() -> None:
     text = "# Fields\n\n" + "fields: 1, 2, 3, 4, " * 40 + "\n\nMore.\n"
     rows = [{"text": text, "path": "a.md", "statements": [1, 0, 0, 0, 1]}]
-    made = run(rows, asked("field"), detail="outline", max_tokens=3000, max_chunk_tokens=400)
+    made = run(rows, asked("field"), max_tokens=3000, max_chunk_tokens=200)
     assert "fields: 1" in made["trimmed"]["visible_text"][0].as_py()

@@ -397,7 +397,7 @@ def test_a_long_document_is_trimmed_and_the_snapshot_says_how(story: Story):
     story.tell(row("doc", "docs/runbook.md", text))
     found = story.ask("How are users moved to a role?", budget={"max_tokens": 300})
     (trim,) = found.tables["trims"].to_pylist()
-    assert found.tables["snapshots"]["trimming_policy"][0].as_py() == "statement/1"
+    assert found.tables["snapshots"]["trimming_policy"][0].as_py() == "statement/2"
     assert (trim["kept_start"], trim["size"]) == (0, len(text.encode()))
     visible = text.encode()[: trim["kept_end"]].decode()
     (citation,) = found.citations
@@ -790,7 +790,7 @@ def test_an_auditor_finds_every_answer_in_the_record_alone(story: Story):
         assert ranked["selected_reason"]
     (trim,) = [row for row in rows["trims"] if row["bound_by"]]
     assert trim["size"] == len(long.encode())
-    assert (snapshot["max_tokens"], snapshot["trimming_policy"]) == (300, "statement/1")
+    assert (snapshot["max_tokens"], snapshot["trimming_policy"]) == (300, "statement/2")
     assert 0 < snapshot["estimated_tokens"] <= 300
     assert hashlib.sha256(record.block.encode()).hexdigest() == snapshot["visible_sha256"]
     texts = {item["label"]: item["visible_text"] for item in rows["trimmed"]}

@@ -266,7 +266,6 @@ def test_a_file_without_span_and_version_does_not_resolve(required: bool, reason
     ("row", "shape", "form"),
     [
         ({}, "context-block", "full"),
-        ({}, "citation-pack", "reference"),
         ({"document_type": "summary"}, "context-block", "summary"),
         ({"evidence_kind": "structured-fact"}, "context-block", "fact"),
         ({"conflict_set": "s"}, "citation-pack", "conflict-note"),
@@ -319,13 +318,13 @@ PLAIN = dict.fromkeys(WEIGHTS, 0.0) | {"semantic": 1.0}
 
 
 def shown(*items: tuple[str, str, float], **contract: Any) -> list[str]:
-    """The texts of a block that has room for about three items, in their order, by text, kind and score."""
+    """The whole texts of a block that has room for about three, in their order, by text, kind and score."""
     rows = [
         {"text": text + " word" * 100, "evidence_kind": kind, "semantic_raw": score, "length": 50}
         for text, kind, score in items
     ]
-    made = line(rows, requests={"r1": {"max_tokens": 450} | contract}, weights=PLAIN).run("trimmed")
-    return [text.split()[0] for text in made["trimmed"]["visible_text"].to_pylist()]
+    made = line(rows, requests={"r1": {"max_tokens": 490} | contract}, weights=PLAIN).run("trimmed")
+    return [row["visible_text"].split()[0] for row in made["trimmed"].to_pylist() if not row["cut"]]
 
 
 CODE = [("one", "code", 0.9), ("two", "code", 0.88), ("three", "code", 0.86), ("four", "code", 0.84)]

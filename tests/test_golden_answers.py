@@ -107,7 +107,6 @@ def _request(random: Random, number: int, purpose: str, mode: str | None, shape:
         "time": {"as_of": (NOW - timedelta(days=number % 11)).isoformat(), **WINDOWS[number % len(WINDOWS)]},
         "counter": COUNTER if number % 7 == 0 else None,
         "recall_effort": ("full", "graph", "minimal")[number % 3],
-        "detail": ("full", "auto", "outline")[number % 5 % 3],
         "budget": {"max_tokens": (200, 600, 2_000)[number % 3], "max_items": (4, 12)[number % 2], "lane_k": 12},
     }
     fields = {"mode": mode, "role": role, "branch": ("main", None, None)[number % 3],

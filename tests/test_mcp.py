@@ -249,7 +249,7 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
 
 def test_a_question_within_a_cited_path_shows_more_of_it(asked: Callable[..., Any]):
     cited = called(asked, "scoped_retrieve", ASKED).structured_content["citations"][0]
-    within = {"allowed_paths": [cited["path"]], "detail": "full", "max_tokens": 4000}
+    within = {"allowed_paths": [cited["path"]], "max_tokens": 4000}
     found = called(asked, "scoped_retrieve", ASKED | within).structured_content
     assert {one["path"] for one in found["citations"]} == {cited["path"]}
 

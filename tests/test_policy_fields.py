@@ -26,7 +26,6 @@ RULE = "plan.0"
 PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
     ("merge_policy", "authority-first", {"purpose": {"budget.pool_k": 4}}),
     ("output_shape", "citation-pack", {}),
-    ("detail", "outline", {"purpose": {"budget.max_tokens": 1_000}}),
     ("include_states", ["verified"], {}),
     ("instruction_sources", [], {}),
     ("mask", ["email"], {}),

@@ -3,13 +3,10 @@
 Reads items with their texts and limits. Gives `Fitting.fit`: per item the slice that is kept, the order in which it was
 chosen and the limit that bound; and `measure`, which counts what the items of many requests cost.
 
-Policy `statement/1`: best item first, each up to its cap. An item that does not fit is cut between statements to the
-passage that covers most of the query (see `passages`), if at least a quarter of the text that it may show remains or
-nothing was chosen before; else it is dropped, and the next, possibly smaller, item is tried.
-
-Under automatic detail an item is shown in full as long as outlines of the items behind it still fit, or half of the
-budget is left for them. The first item for which that fails is cut to the remaining room, and all items behind it are
-outlines: nothing is cut where everything fits, and a small budget is not spent on outlines alone.
+Policy `statement/2`: best item first, each whole. One that does not fit is cut between statements to the passage that covers
+most of the query (see `passages`), if at least `LEAST_TOKENS` of it remain or nothing was chosen before. Of any other the
+block says only where it is, so that a reader may open it; up to half of the room is kept for the places of the next `PLACES`
+items. Then the next, possibly smaller, item is tried.
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 
@@ -31,7 +28,7 @@ import pyarrow as pa
 from .item_texts import ItemText, Part
 from .line_units import Units
 from .masking import Span
-from .passages import AskedWords, Limits, best_passage
+from .passages import AskedWords, best_passage
 from .rendering import (
     BARE_FRAME,
     BRIEF_TOKENS,
@@ -47,20 +44,14 @@ from .rendering import (
 )
 from .token_counting import Counters
 
-BOUNDS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens", "conflict_set", "detail")
+BOUNDS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens", "conflict_set")
 """Names of the limits that may bind an item, by code; -1 = none. An item bound by `conflict_set` fits, but its rivals
-do not; one bound by `detail` is an outline."""
-ITEMS, TOKENS, CHARS, CHUNK, DISPUTE, DETAIL = range(6)
-LEAST_TOKENS, LEAST_CHARS = 16, 40
-"""Hardly any item is smaller than this, label and fence included; a request with less room left is finished."""
-LEAST_SHARE = 4
-"""A cut item keeps at least one part in this many of the text that it may show."""
-OUTLINE_TOKENS, OUTLINE_SHARE = 80, 25
-"""The text of an outline has at most this many tokens, or one part in `OUTLINE_SHARE` of the budget if that is more."""
-CHARS_PER_TOKEN = 4
-"""Characters per token, as estimated for cuts."""
-FOR_OUTLINES = 2
-"""At most one part in this many of the budget is reserved for outlines."""
+do not."""
+ITEMS, TOKENS, CHARS, CHUNK, DISPUTE = range(5)
+LEAST_TOKENS = 60
+"""A budget leaves at least so many tokens of a text that it cuts."""
+PLACES = 3
+"""For so many of the next items a text leaves room to say where they are."""
 ERROR_LINE = re.compile(
     r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗".encode(),
     re.MULTILINE,
@@ -76,7 +67,6 @@ class Budget(NamedTuple):
     max_tokens: int
     max_chars: int
     max_chunk_tokens: int
-    detail: str
     tokenizer: str
 
 
@@ -98,7 +88,8 @@ class Wanted(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """`number` in order of choice (0 = dropped), the bytes kept, and the code in `BOUNDS` of the limit that bound."""
+    """`number` in order of choice (0 = dropped), the bytes of its text that are shown, none if only its place is, and the code
+    in `BOUNDS` of the limit that bound."""
 
     number: int = 0
     start: int = 0
@@ -180,8 +171,7 @@ class Fitting:
         gone: dict[int, Choice] = {}
         while True:
             room = _Room(self)
-            caps = self._caps([n for n in range(len(self.items)) if n not in gone])
-            found = [gone[n] if n in gone else room.choice(n, *caps[n]) for n in range(len(self.items))]
+            found = [gone[n] if n in gone else room.choice(n) for n in range(len(self.items))]
             parted = self.parted(found)
             gone |= {n: Choice(bound=DISPUTE if found[n].number else found[n].bound) for n in parted}
             if not parted:
@@ -210,45 +200,23 @@ class Fitting:
         return [self._shown(n, found[n], members[self.items[n].dispute] == 1) for n in order]
 
     def _shown(self, n: int, choice: Choice, alone: bool) -> Shown:
-        """An item as it is shown; whether it is the only one of its dispute, if it has one."""
+        """An item as it is shown; whether it is the only one of its dispute, if it has one. A place is that of all its text."""
         item, dispute, _, text, _, sections = self.items[n]
         number, start, end, bound = choice
+        whole, named = "excerpt" if bound >= 0 else "full", start == end
+        if named:
+            whole, end = "reference", text.size
         part = text.part(start, end)
-        if not self.look.fenced:
+        if named:
             part = part._replace(text="", last=text.line_end)
-        cut_form = item.form if item.form != "full" or bound < 0 else "outline" if bound == DETAIL else "excerpt"
         printed = item._replace(
-            form=cut_form, conflict_note=alone and dispute is not None, number=number, first=part.first, last=part.last,
+            form=whole if item.form == "full" else item.form, conflict_note=alone and dispute is not None, number=number, first=part.first, last=part.last,
             section=sections[text.member(start)], above=part.above, below=part.below, cut=bound >= 0,
         )  # fmt: skip
         clipped = [(max(low, start) - start, min(high, end) - start) for low, high in text.covered]
         byte_end = None if part.byte_start is None else part.byte_start + end - start
-        masked = [span for span in clipped if span[0] < span[1]]
+        masked = [span for span in clipped if span[0] < span[1] and not named]
         return Shown(n, printed, part, text.within(start, end), masked, byte_end)
-
-    def _caps(self, asked: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """The maximum tokens of each item's text, and the limit that binds where the text is longer."""
-        budget, most = self.budget, self.budget.max_chunk_tokens
-        limit = min(budget.max_tokens, budget.max_chars // CHARS_PER_TOKEN)
-        outline = min(most, max(OUTLINE_TOKENS, limit // OUTLINE_SHARE))
-        caps = dict.fromkeys(asked, outline if budget.detail == "outline" else most)
-        if budget.detail == "auto":
-            units, room = self.units, limit - self.frame.tokens
-            counted = [n for n in asked if n < budget.max_items]
-            sizes = [units.tokens[units.closing[n]] - units.tokens[units.first[n]] for n in counted]
-            # What outlines of all items take, those before each of them shown in full.
-            outlined = [self.beside[n].tokens + min(size, outline) for n, size in zip(counted, sizes, strict=True)]
-            behind = sum(outlined)
-            for n, size, short in zip(counted, sizes, outlined, strict=True):
-                beside = self.beside[n].tokens
-                behind -= short
-                left = room - min(behind, limit // FOR_OUTLINES) - beside
-                if min(size, most) > left:
-                    caps |= {other: outline for other in asked if other > n}
-                    caps[n] = min(max(left, outline), most)
-                    break
-                room -= beside + min(size, most)
-        return {n: (cap, CHUNK if cap == most else TOKENS if cap > outline else DETAIL) for n, cap in caps.items()}
 
 
 def measure(requests: Sequence[Fitting], counters: Counters) -> None:
@@ -282,55 +250,54 @@ class _Room:
         """The conflict set of the item chosen last."""
         self._kinds: set[str] = set()
 
-    def exhausted(self, dispute: str | None) -> int:
-        """The limit that leaves no room for an item, whatever its size; -1 = none."""
-        if self._places >= self._request.budget.max_items and (dispute is None or dispute != self._open_set):
-            return ITEMS
-        return TOKENS if self._tokens < LEAST_TOKENS else CHARS if self._chars < LEAST_CHARS else -1
-
-    def choice(self, n: int, cap: int, cap_bound: int) -> Choice:
-        """An item, cut if need be, if it fits; else the limit that leaves no room for it."""
+    def choice(self, n: int) -> Choice:
+        """An item, cut if need be, or its place alone, if it fits; else the limit that leaves no room for it."""
         request, units = self._request, self._units
-        item, beside, mark = request.items[n], request.beside[n], request.mark
-        limit = self.exhausted(item.dispute)
-        if limit >= 0:
-            return Choice(bound=limit)
+        item, beside = request.items[n], request.beside[n]
+        joins = item.dispute is not None and item.dispute == self._open_set
+        if self._places >= request.budget.max_items and not joins:
+            return Choice(bound=ITEMS)
         kind = item.item.kind
         heading = Cost(0, 0) if kind in self._kinds else request.headings.get(kind, Cost(0, 0))
-        left_tokens = self._tokens - beside.tokens - heading.tokens
-        left_chars = self._chars - beside.chars - heading.chars
-        if left_tokens < 0 or left_chars < 0:
-            return Choice(bound=TOKENS if left_tokens < 0 else CHARS)
-        opening, closing = units.first[n], units.closing[n]
-        start, end = opening, closing
-        tokens, chars = units.cost(opening, closing)
-        whole, bound = tokens, -1
-        if tokens > cap or tokens > left_tokens or chars > left_chars:
-            most = min(left_tokens, request.budget.max_chunk_tokens) - mark.tokens
-            limits = Limits(min(cap - mark.tokens, most), left_chars - mark.chars, most)
-            start, end = best_passage(units, opening, closing, self._focus(n), item.is_log, limits, request.hits)
-            tokens, chars = units.cost(start, end)
-            by_tokens, by_chars = units.reach(start, closing, limits.tokens, limits.chars)
-            bound = CHARS if by_chars < by_tokens else cap_bound if cap <= left_tokens else TOKENS
-            little = LEAST_SHARE * tokens < min(whole, cap) and bound in (TOKENS, CHARS)
-            if end == start or (little and self._chosen):
-                return Choice(bound=bound)
-            if (start, end) == (opening, closing):  # a single unit may be longer than the cap
-                bound = -1
-            else:
-                tokens, chars = tokens + mark.tokens, chars + mark.chars
-        elif closing == opening and request.look.fenced:
-            return Choice(bound=cap_bound)
+        left = Cost(self._tokens - beside.tokens - heading.tokens, self._chars - beside.chars - heading.chars)
+        if left.tokens < 0 or left.chars < 0:
+            return Choice(bound=TOKENS if left.tokens < 0 else CHARS)
+        start, end, bound = self._passage(n, left) if request.look.fenced else (0, 0, -1)
+        if start == end and bound >= 0 and item.dispute is not None:
+            return Choice(bound=bound)
+        tokens, chars = units.cost(start, end)
+        if bound >= 0 and start < end:
+            tokens, chars = tokens + request.mark.tokens, chars + request.mark.chars
         self._chosen += 1
-        self._places += item.dispute is None or item.dispute != self._open_set
+        self._places += not joins
         self._open_set = item.dispute
         self._kinds.add(kind)
-        self._tokens, self._chars = left_tokens - tokens, left_chars - chars
-        if not request.look.fenced:  # cited as a whole
-            return Choice(self._chosen, 0, item.text.size, bound)
-        low, first = units.start[opening], units.start[start]
+        self._tokens, self._chars = left.tokens - tokens, left.chars - chars
+        if start == end:
+            return Choice(self._chosen, 0, 0, bound)
+        low, first = units.start[units.first[n]], units.start[start]
         shown = units.data[first : units.start[end]].removesuffix(b"\n").removesuffix(b"\r")
         return Choice(self._chosen, first - low, first - low + len(shown), bound)
+
+    def _passage(self, n: int, left: Cost) -> tuple[int, int, int]:
+        """The units of an item's text that are shown, and the limit that cuts them; no units where too few have room."""
+        request, units = self._request, self._units
+        opening, closing = units.first[n], units.closing[n]
+        behind = 0
+        if request.items[n].dispute is None:
+            behind = sum([cost.tokens for cost in request.beside[n + 1 : n + 1 + PLACES]])
+        room, most = left.tokens - min(behind, left.tokens // 2), request.budget.max_chunk_tokens
+        whole, long = units.cost(opening, closing)
+        if opening < closing and whole <= min(room, most) and long <= left.chars:
+            return opening, closing, -1
+        limits = Cost(min(room, most) - request.mark.tokens, left.chars - request.mark.chars)
+        start, end = best_passage(
+            units, opening, closing, self._focus(n), request.items[n].is_log, limits, request.hits
+        )
+        by_tokens, by_chars = units.reach(start, closing, *limits)
+        bound = CHARS if by_chars < by_tokens else CHUNK if most <= room else TOKENS
+        little = units.cost(start, end)[0] < min(whole, LEAST_TOKENS) and bound != CHUNK
+        return start, start if little and self._chosen else end, bound
 
     def _focus(self, n: int) -> tuple[int, int]:
         """The first and last unit that a cut should keep: a log's first error line, else the leading row."""

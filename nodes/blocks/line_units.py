@@ -5,7 +5,7 @@ search.
 
 A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, else before the last space of every 256 characters, or else, where there is none, every 64 bytes (see `last_cut`). A part costs as much
 as if it were a line: one token more than alone, which is the most that a cut can hide from the base counter. The rules
-belong to the trimming policy `statement/1`.
+belong to the trimming policy `statement/2`.
 """
 
 from __future__ import annotations

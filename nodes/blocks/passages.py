@@ -160,26 +160,18 @@ _WRITTEN = {"literal": _whole_words, "identifier": _whole_words, "regex": _match
 """Where the anchors of a kind are in a text."""
 
 
-class Limits(NamedTuple):
-    """How much of a text may be shown: tokens, characters, and the tokens that a single unit may have in any case."""
-
-    tokens: int
-    chars: int
-    most: int
-
-
 def best_passage(
-    units: Units, opening: int, closing: int, focus: tuple[int, int], log: bool, limits: Limits, hits: Hits
+    units: Units, opening: int, closing: int, focus: tuple[int, int], log: bool, limits: tuple[int, int], hits: Hits
 ) -> tuple[int, int]:
-    """The units [first, end) that are kept of the text [opening, closing), which exceeds the limits: whole statements.
+    """The units [first, end) that are kept of the text [opening, closing): whole statements.
 
-    `focus` are the first and last unit of what was ranked, of a log its first error line.
+    The text exceeds the limits, of tokens and of characters; `focus` are the first and last unit of what was ranked, of a log its first error line.
     """
     first, last = focus
-    start, end = opening, _reach(units, opening, closing, limits)
+    start, end = opening, min(units.reach(opening, closing, *limits))
     if end <= last and first > opening:
         start = max(first - 2 * log, opening)
-        end = _reach(units, start, closing, limits)
+        end = min(units.reach(start, closing, *limits))
     if log or end >= closing:
         return start, units.without_blank(start, end)
     head = best = start, _end(units, start, end)
@@ -188,7 +180,7 @@ def best_passage(
     tried, levels = start, units.level
 
     def passage(begin: int) -> tuple[int, int]:
-        end = _reach(units, begin, closing, limits)
+        end = min(units.reach(begin, closing, *limits))
         return begin, end if end >= closing else _end(units, begin, end)
 
     containing = {unit if unit < last else last for unit, _, _ in hits} if most < everything else ()
@@ -217,17 +209,6 @@ def _begin(levels: list[int], unit: int, first: int) -> int:
     while unit > first and not 0 < levels[unit] < DULL:
         unit -= 1
     return unit if unit > first else first
-
-
-def _reach(units: Units, start: int, closing: int, limits: Limits) -> int:
-    """The end of the units from `start` on that fit, at most `closing`. Where none fits, the first counts as if it did, and
-    where one does, the unit of the same statement below it, such as the text of a heading.
-    """
-    by_tokens, by_chars = units.reach(start, closing, limits.tokens, limits.chars)
-    one = by_tokens < closing and units.without_blank(start, by_tokens) <= start + 1
-    if one and (by_tokens == start or units.level[by_tokens] in (0, PART)):
-        by_tokens += units.tokens[by_tokens + 1] - units.tokens[start] <= limits.most
-    return by_tokens if by_tokens < by_chars else by_chars
 
 
 def _gain(hits: Hits, start: int, end: int) -> int:

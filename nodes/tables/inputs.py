@@ -123,7 +123,6 @@ PURPOSE_POLICIES = table(
     version=string("SHA-256 of the file, first 16 hex digits"),
     merge_policy=string("how sub-queries merge into one list"),
     output_shape=string("what the block looks like"),
-    detail=string("how much of each item is shown: full, outline or auto"),
     include_states=strings("lifecycles that may be shown"),
     **REQUESTS.take(*_COUNTS, nullable=False, audience="audit"),
     withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),

@@ -66,12 +66,12 @@ TRIMS = table(
     number=caller(int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped")),
     shown=caller(int32("order in the block, from 1; 0 = dropped")),
     kept_start=caller(int64("first byte of the item's text that stays")),
-    kept_end=caller(int64("end byte of the item's text that stays, exclusive; equal to kept_start = dropped")),
+    kept_end=caller(int64("end byte of the item's text that stays, exclusive; equal to kept_start = none of it")),
     size=caller(int64("bytes of the item's text")),
     bound_by=caller(
         string(
-            "max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room; detail = an "
-            "outline; null = shown whole",
+            "max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room; null = all of it "
+            "is shown",
             nullable=True,
         )
     ),

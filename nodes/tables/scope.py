@@ -33,7 +33,7 @@ CONTRACTS = table(
     window_end=caller(timestamp("end of the window, exclusive", nullable=True)),
     **PURPOSE_POLICIES.take("withheld_k", "graph_floor", "graph_iterations"),
     **PURPOSE_POLICIES.take(
-        "include_states", "merge_policy", "output_shape", "detail", "instruction_sources", "mask", audience="caller"
+        "include_states", "merge_policy", "output_shape", "instruction_sources", "mask", audience="caller"
     ),
     required_evidence=caller(strings("evidence the caller or the role requires")),
     mode_lanes=caller(strings("lanes that every sub-query uses in addition to its own")),

@@ -32,7 +32,7 @@ def items_of(found: Any) -> Iterator[Item]:
     texts = {item["citationId"]: item["text"] for item in found.context_block["items"]} if found.block else {}
     common = {"snapshot_id": found.snapshot_id, "block_ref": found.block_ref, "status": found.status}
     for cited in found.citations:
-        if cited["label"] in texts:
+        if texts.get(cited["label"]):  # a place has none
             known = {name: cited[name] for name in KEPT if cited[name] is not None}
             yield Item(
                 cited["evidence_id"], texts[cited["label"]], {**common, "evidence_id": cited["evidence_id"], **known}

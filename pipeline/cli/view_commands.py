@@ -165,7 +165,7 @@ def what_if(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="weights.TERM, a field of the budget, detail, merge_policy, output_shape or role.",
+            help="weights.TERM, a field of the budget, merge_policy, output_shape or role.",
         ),
     ],
     block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,

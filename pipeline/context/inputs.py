@@ -153,12 +153,12 @@ def _item(item: Record, snapshot_id: str, snapshot: Record) -> dict[str, Any]:
 
 def items_of_replay(replay: Any) -> list[dict[str, Any]]:
     """The items of a snapshot of this project, as `runs.replay` reads it; items whose citations do not
-    resolve are left out. Their reasons are those of the ranking, which a replay has for auditors.
+    resolve, and places without text, are left out. Their reasons are those of the ranking, which a replay has for auditors.
     """
     visible = {row["label"]: row["visible_text"] for row in replay.tables["trimmed"].to_pylist()}
     reasons = {row["evidence_id"]: row.get("selected_reason") for row in replay.tables["ranked"].to_pylist()}
     cited = sorted(replay.citations.to_pylist(), key=lambda row: row.get("position", 0))
-    shown = [row for row in cited if row["resolves"] and visible.get(row["label"]) is not None]
+    shown = [row for row in cited if row["resolves"] and visible.get(row["label"])]
     return [
         {
             **{name: row[name] for name in ("label", "evidence_id", "path", "locator", "standing")},

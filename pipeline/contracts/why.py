@@ -159,7 +159,8 @@ def _cut(item: dict[str, Any], text: str, line: int) -> dict[str, Any]:
     """What is other in the answer about a line that its item does not show."""
     if item["masked"] or text in map(str.strip, item["visible_text"].splitlines()):
         return {}
-    said = f"lines {item['line_start']}-{item['line_end']} of it are shown, and line {line} is not"
+    part = f"lines {item['line_start']}-{item['line_end']} of it are" if item["visible_text"] else "only its place is"
+    said = f"{part} shown, and line {line} is not"
     found = {"outcome": "rejected", "stage": "trim", "reason_code": "budget_part", "reason_text": said}
     return found | {"would_admit": ["a higher max_tokens, max_chars or max_chunk_tokens"]}
 

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.answers.answer_checks import Shown, answer_findings
-from ...nodes.blocks.rendering import MARGIN, shows_text
+from ...nodes.blocks.rendering import MARGIN
 from ...nodes.errors import StoreError
 from ...nodes.facts.fact_matching import facts_by_request, findings
 from ...nodes.facts.fact_values import NO_SHORT_MONTH
@@ -215,14 +215,12 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
 def visible_items(found: Replay) -> tuple[list[Shown], str]:
     """The items of a block as shown to its reader, and the lines of its frame."""
     texts = dict(zip(*(found.tables["trimmed"][c].to_pylist() for c in ("label", "visible_text")), strict=True))
-    shapes = found.tables["blocks"]["shape"].to_pylist()
-    shown = bool(shapes) and shows_text(shapes[0])
     items = [
         Shown(
             c["label"],
             c["locator"] or "",
-            (texts.get(c["label"]) or "") if shown else "",
-            (c["line_start"], c["line_end"]) if shown and c["line_start"] and c["line_end"] else None,
+            texts.get(c["label"]) or "",
+            (c["line_start"], c["line_end"]) if texts.get(c["label"]) and c["line_start"] and c["line_end"] else None,
         )
         for c in found.citations.to_pylist()
     ]

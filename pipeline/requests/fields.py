@@ -79,7 +79,6 @@ FIELDS: dict[str, c.Converter] = {
     "tokenizer": c.name,
     "merge_policy": v.MERGE_POLICIES.canonical,
     "output_shape": v.OUTPUT_SHAPES.canonical,
-    "detail": v.DETAILS.canonical,
     "weights": c.weights,
 }
 """Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are deliberately missing: they are set on

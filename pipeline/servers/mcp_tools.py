@@ -47,7 +47,7 @@ PAGE = 16_000
 FIELDS = (
     "purpose", "role", "mode", "phase", "branch", "namespace", "session_id", "task_id", "as_of", "failing_test",
     "error_text", "stack_trace", "current_files", "anchor_symbols", "allowed_sources", "denied_sources", "allowed_paths",
-    "denied_paths", "detail", "max_tokens", "max_chars", "max_items", "context_summary", "model_request_id", "trace_id",
+    "denied_paths", "max_tokens", "max_chars", "max_items", "context_summary", "model_request_id", "trace_id",
 )  # fmt: skip
 """Request fields that a model may set; the others come from the preset and the policies."""
 

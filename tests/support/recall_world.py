@@ -225,7 +225,7 @@ def _contract(request: Row) -> dict[str, Any]:
         "min_authority": 0, "require_citation": True, "require_snapshot": False, "max_unverified_items": 1,
         "lane_k": 10, "pool_k": 20, "max_items": 5, "max_items_per_source": 5, "max_tokens": 500, "max_chars": 5000,
         "max_chunk_tokens": 100, "tokenizer": "t", "withheld_k": 3, "graph_floor": 0.2, "graph_iterations": 3, "merge_policy": "interleave-by-relevance",
-        "output_shape": "context-block", "detail": "full", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+        "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
         "excluded_paths": [], "excluded_levels": [], "excluded_zones": [], "mode_lanes": [], "window_paths": [],
         "chunk_expansion": True, "exact_lookups": False, "citation_chaining": False, "include_deleted": False,
         "newest_first": False,

@@ -45,7 +45,7 @@ CONTRACT: dict[str, Any] = {
     "min_authority": 0, "require_citation": True, "require_snapshot": False, "max_unverified_items": 2, "lane_k": 50,
     "pool_k": 60, "max_items": 12, "max_items_per_source": 3, "max_tokens": 1200, "max_chars": 12_000,
     "max_chunk_tokens": 400, "tokenizer": "approx-bpe/1", "withheld_k": 20, "graph_floor": 0.2, "graph_iterations": 3, "merge_policy": "interleave-by-relevance",
-    "output_shape": "context-block", "detail": "full", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
+    "output_shape": "context-block", "instruction_sources": [], "required_evidence": [], "recall_effort": "full",
     "excluded_paths": [], "excluded_levels": [], "excluded_zones": [], "mode_lanes": [], "window_paths": [],
     "chunk_expansion": True, "exact_lookups": False, "citation_chaining": False, "include_deleted": False,
     "newest_first": False,

@@ -62,7 +62,7 @@ def strict_items(block: str) -> list[Item]:
         start = at
         while lines[at].startswith("|"):
             at += 1
-        assert at > start, "text stands behind the margin"
+        assert at > start or not CUT.fullmatch(lines[at - 1]), "a place without text is not cut"
         text = "\n".join(line[1:] for line in lines[start:at])
         items.append(Item(head["label"], head["locator"] or "", text, head["words"] or ""))
         at += bool(CUT.fullmatch(lines[at]))

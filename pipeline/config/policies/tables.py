@@ -26,7 +26,6 @@ from ....nodes.errors import PolicyError
 from ....nodes.score_terms import TERMS
 from ....nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ....nodes.vocabulary import (
-    DETAILS,
     EVIDENCE_KINDS,
     INTENTS,
     LANES,
@@ -244,7 +243,6 @@ class Purpose(Document):
     purpose: Annotated[str, word(PURPOSES)]
     merge_policy: Annotated[str, word(MERGE_POLICIES)]
     output_shape: Annotated[str, word(OUTPUT_SHAPES)]
-    detail: Annotated[str, word(DETAILS)] = "full"
     include_states: Annotated[tuple[str, ...], words(LIFECYCLES, except_=("revoked",))]
     instruction_sources: tuple[Text, ...]
     mask: Annotated[tuple[str, ...], words(MASKS)] = ()
@@ -353,7 +351,7 @@ def _files(folder: Path | None, names: Vocabulary, model: type[D], digest: Any) 
 
 
 def _choices(purpose: Purpose) -> dict[str, Any]:
-    named = ("merge_policy", "output_shape", "detail", "include_states", "graph_floor", "graph_iterations")
+    named = ("merge_policy", "output_shape", "include_states", "graph_floor", "graph_iterations")
     weights = dict.fromkeys((name for name in SCORE_TERMS if name not in ROLE_TERMS), 0.0) | purpose.weights
     return {
         **{name: getattr(purpose, name) for name in named},

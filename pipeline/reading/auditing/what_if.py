@@ -32,7 +32,7 @@ from .difference import changes as compare
 from .reproduce import changed_since
 from .rerun import Recorded, line_of
 
-CHANGEABLE = ("detail", "lane_k", "max_chars", "max_chunk_tokens", "max_items", "max_items_per_source", "max_tokens",
+CHANGEABLE = ("lane_k", "max_chars", "max_chunk_tokens", "max_items", "max_items_per_source", "max_tokens",
               "merge_policy", "output_shape", "pool_k", "role", "tokenizer", "weights")  # fmt: skip
 """Columns of a request that may be changed: none of them opens a row that the request could not see."""
 
