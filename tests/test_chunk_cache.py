@@ -326,7 +326,9 @@ def test_any_number_of_workers_gives_one_generation(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(document_reader, "TASK_TEXTS", 1)
     monkeypatch.setattr(document_reader, "TASKS_HERE", 0)
     pool, started = document_reader.ProcessPoolExecutor, list[int]()
-    monkeypatch.setattr(document_reader, "ProcessPoolExecutor", lambda n, how: started.append(n) or pool(n, how))
+    monkeypatch.setattr(
+        document_reader, "ProcessPoolExecutor", lambda n, how, **given: started.append(n) or pool(n, how, **given)
+    )
     alone, shared = World(tmp_path, name="alone"), World(tmp_path, name="shared")
     alone.write(**{f"n{number}": f"# Note {number}\n\nText {number}.\n" for number in range(5)})
     assert alone.index(workers=1).generation == shared.index(workers=2).generation
