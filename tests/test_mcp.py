@@ -147,7 +147,7 @@ def test_the_pages_of_an_x_ray_are_of_one_snapshot(
 def test_a_hook_gets_what_its_client_adds_to_a_prompt_if_it_may_help(
     asked: Callable[..., Any], prompt: str, said: bool
 ):
-    (answer,) = called(asked, "before_prompt", {"prompt": prompt, "session_id": "s-1"}).content
+    (answer,) = called(asked, "before_prompt", {"question": prompt, "session_id": "s-1"}).content
     added = json.loads(answer.text).get("hookSpecificOutput", {"additionalContext": ""})["additionalContext"]
     assert ("There is no default role." in added) == bool(added) == said
 

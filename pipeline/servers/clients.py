@@ -27,7 +27,7 @@ _HOOK = {
     "type": "mcp_tool",
     "server": NAME,
     "tool": "before_prompt",
-    "input": {"prompt": "${prompt}", "session_id": "${session_id}"},
+    "input": {"question": "${prompt}", "session_id": "${session_id}", "max_tokens": 1_200},
 }
 """A hook that calls a tool of the running server; the client replaces the names by fields of its event."""
 

@@ -35,11 +35,9 @@ from .models import Shown, request_field, schema_of
 from .renderings import FORMATS, XRAY, rendered
 from .retriever_pool import PrincipalSession, RetrieverPool
 
-PROMPT_TOKENS = 1_200
-"""Tokens of the block before a prompt."""
 PROMPT_WORDS = 8
 """Words of a prompt, without stop words, below which it gets no block: of 1,176 prompts to coding agents in eight public
-repositories, the first three items were of a file that the agent then named for 9 % of those with fewer words and a
+repositories, the first three items were of a file that the agent then named for 10 % of those with fewer words and a
 strong match, and for 32 % of those with more; the BM25 of the best row separates them no better.
 """
 PAGE = 16_000
@@ -111,13 +109,6 @@ class Retrieve(Arguments):
     question: Text = Field(description=REQUESTS.columns["question"].doc)
 
 
-class BeforePrompt(Arguments):
-    """What the hook of a client knows."""
-
-    prompt: Text
-    session_id: str = ABSENT
-
-
 class RecallXray(Arguments):
     """Those of document 002, and the form of the text."""
 
@@ -161,10 +152,9 @@ def _before_prompt(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     """The block as the output of a hook of Claude Code, which adds no plain text of a tool to a prompt, and of Codex; an
     empty output for a prompt with few words to search for, or if nothing matches it strongly.
     """
-    prompt, output = given["prompt"], {}
-    if len({*tokens_of(prompt)}) >= PROMPT_WORDS:
-        fields = {"session_id": given.get("session_id"), "intent_source": "runtime", "max_tokens": PROMPT_TOKENS}
-        found = at.retrieve({**fields, "question": prompt})
+    output = {}
+    if len({*tokens_of(given["question"])}) >= PROMPT_WORDS:
+        found = at.retrieve({**given, "intent_source": "runtime"})
         if found["block"] and all(each["condition"] != "no_strong_match" for each in found["conditions"]):
             added = {"hookEventName": "UserPromptSubmit", "additionalContext": found["block"]}
             output = {"hookSpecificOutput": added}
@@ -269,7 +259,7 @@ NAMED: Mapping[str, Tool] = {
     **TOOLS,
     "engram.recall_xray": _XRAY,
     "remnic.recall_xray": _XRAY,
-    "before_prompt": Tool("Before a prompt", "For the hook of a client.", BeforePrompt, _before_prompt),
+    "before_prompt": Tool("Before a prompt", "For the hook of a client.", _RETRIEVE, _before_prompt),
 }
 """Every tool that answers: the x-ray also by both names of document 002, of which many clients refuse the dot, and the tool
 of hooks, which no model calls."""
