@@ -82,7 +82,7 @@ def names(value: Any, at: str) -> list[str]:
 
 
 def regexes(value: Any, at: str) -> list[str]:
-    """A list of regular expressions, RE2: their time is linear in the text, whoever wrote them."""
+    """A list of regular expressions of RE2, whose time is linear in the text."""
     quiet = re2.Options()
     quiet.log_errors = False
     for index, item in enumerate(found := names(value, at)):
