@@ -133,21 +133,17 @@ def _complete(rows: pa.Table, now: datetime) -> pa.Table:
 
 def _distinct(placements: pa.Table) -> pa.Table:
     """Sorted by row and time, without duplicates; of open placements in one place only the earliest."""
-    placements = sorted_placements(placements)
-    if np.all(np.diff(placements["row"].to_numpy())):
-        return placements  # one placement per row
-    kept = _first(row_keys(placements, PLACEMENTS.names()))
-    placements = placements.filter(pa.array(kept))
-    return placements.filter(pa.array(~is_open(placements) | _first(row_keys(placements, PLACE), is_open(placements))))
-
-
-def _first(keys: pa.Array, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Which of these keys are first occurrences."""
-    among = np.ones(len(keys), dtype=bool) if among is None else among
-    codes = keys.filter(pa.array(among)).dictionary_encode().indices.to_numpy()
-    first = among.copy()
-    first[among] = np.diff(np.maximum.accumulate(codes), prepend=-1) > 0
-    return first
+    if pc.count_distinct(placements["row"]).as_py() == placements.num_rows:
+        return sorted_placements(placements)
+    names, schema = PLACEMENTS.names(), placements.schema
+    placements = sorted_placements(
+        placements.group_by(names, use_threads=False).aggregate([]).select(names).cast(schema)
+    )
+    standing = is_open(placements)
+    codes = row_keys(placements.filter(pa.array(standing)), PLACE).dictionary_encode().indices.to_numpy()
+    kept = ~standing
+    kept[standing] = np.diff(np.maximum.accumulate(codes), prepend=-1) > 0
+    return placements.filter(pa.array(kept))
 
 
 FAMILY = ("evidence_id", "owner_project", "owner_user", "entity", "parent_id", "zone")
