@@ -197,7 +197,7 @@ TERMS = (
     ),
     ScoreTerm(
         "title",
-        "how well the question and the name of its file, in source code, or its headings, in a document, cover each other",
+        "how well the question and the name of its file, of a document also the headings, cover each other",
         "file",
         "lexical",
         reason="named in the question",

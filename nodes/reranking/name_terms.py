@@ -28,8 +28,6 @@ from ..text.text_analysis import terms_of_run
 
 IN_SENTENCE = 0.5
 """Most that a symbol named inside a sentence counts; one that is the whole question counts fully."""
-OF_SECTION = 0.5
-"""How much headings count: their words are in the text of the row, too."""
 NAMESAKE = 1.5
 """Factor for a file that is named after the symbol: `SqlMapper.cs`, not `SqlMapper.Settings.cs`."""
 
@@ -70,8 +68,10 @@ def name_terms(
         terms.definition[source] = _definition(owner[source], paths, symbols, questions)
     document = truth(pc.not_equal(rows["evidence_kind"], "code")).nonzero()[0]
     if len(document):
-        sections = gathered(evidence["section"], row[document]).fill_null("")
-        terms.title[document] = quantise(OF_SECTION * _title(owner[document], sections, _of_section, questions))
+        paths = rows["path"].take(pa.array(document)).cast(pa.string()).fill_null("")
+        headings = gathered(evidence["section"], row[document]).cast(pa.string()).fill_null("")
+        titles = pc.binary_join_element_wise(paths, headings, " > ")
+        terms.title[document] = _title(owner[document], titles, _of_section, questions)
     return terms
 
 
@@ -79,7 +79,7 @@ def _title(
     owner: Int, titles: pa.Array, words_of: Callable[[str], tuple[set[str], set[str]]], questions: pa.Array
 ) -> Float:
     """The Dice coefficient of the words of question and title: twice the words in common by the words of both. A word of
-    the question that only the file's folder has counts once, so a long question names no file by chance.
+    the question that only the file's folder, or what is around a heading, has counts once, so a long question names no file by chance.
     """
     coded = titles.dictionary_encode()
     titled = [words_of(title) for title in coded.dictionary.to_pylist()]
@@ -96,9 +96,11 @@ def _of_file(path: str) -> tuple[set[str], set[str]]:
     return set(_words(name.partition(".")[0])), set(_words(folder.rpartition("/")[2]))
 
 
-def _of_section(section: str) -> tuple[set[str], set[str]]:
-    """The words of a section's headings, the path of them taken together."""
-    return set(_words(section)), set()
+def _of_section(title: str) -> tuple[set[str], set[str]]:
+    """The words of a section's heading; and those of the headings around it, and of the name of its file."""
+    path, *above, heading = title.split(" > ")
+    name = path.rpartition("/")[2].partition(".")[0]
+    return set(_words(heading or name)), set(_words(" ".join([name, *above])))
 
 
 def _likeness(asked: frozenset[str], named: set[str], above: set[str]) -> float:
