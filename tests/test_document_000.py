@@ -450,13 +450,13 @@ def test_similarity_does_not_bring_another_modules_documents_first(story: Story)
     """S0.87: the administrators' manual shares more words with the question than the evidence does."""
     manual = "The admin role is undefined: in the dashboard an admin sees that the role of an admin is undefined."
     story.tell(
-        row("doc", "docs/admin/roles.md", manual, namespace="admin"),
+        row("doc", "docs/admin/manual.md", manual, namespace="admin"),
         row("rule", "docs/auth/testing.md", "A mock declares its role.", namespace="auth"),
         row("code", FIXTURE, "export function createUserMock() {\n  return { id: 1 }\n}", namespace="auth"),
     )
     question = "Why is the role of the admin undefined?"
     everywhere = story.ask(question, purpose="fix-test", anchors=NAMED)
-    assert places(everywhere)[-1] == "docs/admin/roles.md"
+    assert places(everywhere)[-1] == "docs/admin/manual.md"
     inside = story.ask(question, purpose="fix-test", anchors=NAMED, namespace="auth")
     assert set(places(inside)) == {"docs/auth/testing.md", FIXTURE}
     assert manual not in everything_written(inside)

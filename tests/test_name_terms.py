@@ -40,12 +40,12 @@ def test_question_and_name_of_a_file_cover_each_other(path: str, question: str, 
     assert terms([{"path": path}], question).title.tolist() == pytest.approx([value], abs=2**-29)
 
 
-def test_a_section_of_a_document_is_named_by_its_headings():
+def test_a_section_of_a_document_is_named_by_its_heading_and_its_file():
     rows = [
         {"evidence_kind": "doc", "path": "docs/proxies.md", "section": section}
-        for section in ("Advanced Usage > Proxies", "Proxies", None)
+        for section in ("Advanced Usage > Proxies", "Proxies > Timeouts", None)
     ]
-    assert terms(rows, "how do I set a proxy?").title.tolist() == pytest.approx([1 / 5, 1 / 3, 0.0], abs=2**-29)
+    assert terms(rows, "how do I set a proxy?").title.tolist() == pytest.approx([2 / 3, 1 / 3, 2 / 3], abs=2**-29)
 
 
 @pytest.mark.parametrize(
