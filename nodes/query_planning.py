@@ -84,7 +84,7 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
             paths = normalized_paths(pa.array(files, _TEXT)).to_pylist()
             named += [(request, "path", path, "current_files") for path in paths]
         named += [(request, "identifier", name, "anchor_symbols") for name in row["anchor_symbols"] or ()]
-        named += [(request, "regex", value, "regexes") for value in row["regexes"] or ()]
+        named += [(request, "regex", f"(?m){value}", "regexes") for value in row["regexes"] or ()]
         variables = json.loads(row["variables"] or "{}").values()
         named += [(request, "id", value, "variables") for value in variables if isinstance(value, str)]
         for origin, kind in (("failing_test", "test"), ("error_text", "error"), ("error_text", "literal")):

@@ -29,7 +29,6 @@ import re2
 
 from ..columns.keys import constants
 from ..columns.numbers import RESOLUTION
-from ..text.anchor_patterns import in_lines
 from .line_units import DULL, PART, Units
 
 PREFIX = 5
@@ -142,7 +141,7 @@ def asked_by(words: Mapping[tuple[str, str], float], anchors: pa.Table | None = 
 
 
 def _matches(regex: str, text: bytes) -> Iterator[int]:
-    return (found.start() for found in re2.finditer(in_lines(regex), text))
+    return (found.start() for found in re2.finditer(regex, text))
 
 
 def _whole_words(written: str, text: bytes) -> Iterator[int]:

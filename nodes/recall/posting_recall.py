@@ -27,7 +27,6 @@ from ..columns.numbers import EXACT_BELOW, quantise
 from ..columns.ragged import expand_ranges, slabs, starts_of
 from ..frames import FIELDS, PostingIndex, posting_keys
 from ..kernels.compiled import in_threads, kernels
-from ..text.anchor_patterns import in_lines
 from ..text.text_analysis import tokens_of
 from .bm25 import Bm25
 from .recall_scope import CELLS, Bool, Float, Int, Lines, ScopeGroup
@@ -96,7 +95,7 @@ class KeyRows:
                 found = pc.match_substring(gathered(scope.tables.evidence["text"], scope.rows[row]), value)
             elif kind == FIELDS["regex"]:
                 row = np.arange(len(scope.rows), dtype=np.int32)
-                found = pc.match_substring_regex(scope.column("text"), in_lines(value))
+                found = pc.match_substring_regex(scope.column("text"), value)
             else:
                 continue
             rows.append(row[np.asarray(found)])

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from ..columns.keys import flattened, gathered_columns
 from ..columns.numbers import quantise
-from ..text.anchor_patterns import in_lines
 from ..text.index_keys import definition_keys
 
 Int = NDArray[np.int64]
@@ -165,7 +164,7 @@ def _hits(
             kind, value = anchor.kind, anchor.value
             mention = anchor.name if kind == "test" else value
             if kind == "regex":
-                found_in = pc.match_substring_regex(stored["text"].slice(rows.start, len(rows)), in_lines(value))
+                found_in = pc.match_substring_regex(stored["text"].slice(rows.start, len(rows)), value)
                 hit((rows.start + np.asarray(found_in).nonzero()[0]).tolist(), place, 1.0)
             elif len(mention) >= _LEAST:
                 said = _says if kind in _NAMED else contains

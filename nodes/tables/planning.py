@@ -12,7 +12,7 @@ ANCHORS = table(
     doc="What the request names: identifiers, paths, tests, error lines, ids and quoted texts found in question, anchors and traces.",
     request_id=string("the request", digest=False),
     kind=string("identifier, path, test, error, id, literal, regex"),
-    value=text("the anchor as matched; of a literal its longest part without values"),
+    value=text("the anchor as matched; of a literal its longest part without values; a regular expression reads lines"),
     origin=string(
         "failing_test, error_text, stack_trace, current_files, anchor_symbols, regexes, variables, question, state, "
         "context_summary or session_events"

@@ -203,11 +203,6 @@ def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
     return hit[parent[found]], value.cast(pa.large_string())
 
 
-def in_lines(regex: str) -> str:
-    """A regular expression of a request, whose `^` and `$` are those of lines."""
-    return f"(?m){regex}"
-
-
 def fixed_part(text: str) -> str:
     """The longest part of a printed text that its program has as well: no values, and no class before it."""
     return max(_VALUE.split(text), key=len).strip()
