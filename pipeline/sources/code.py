@@ -140,8 +140,8 @@ def _parsed(splitter: str, data: bytes, inside: int = 0) -> tuple[Outline | None
     """The outline of code before short chunks are joined, None if it is none, and whether it parsed without an error, and as a
     part of one definition if its first lines, as many as `inside`, are the head of one.
     """
-    rules, lines = grammar(splitter), Lines(data)
     data = data.removeprefix(b"\xef\xbb\xbf")
+    rules, lines = grammar(splitter), Lines(data)
     root = rules.tree(data)
     if root is None:
         return None, False

@@ -299,15 +299,14 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]]) -> bytes:
             common |= metadata_of(path, document.title, text, report)
         described, places, seen = repr(common), list[tuple[Any, ...]](), Counter[tuple[Any, Any]]()
         for chunk in document.chunks:
-            own = chunk.kind or kind
-            row = chunk.columns()
-            same = (row["section"], row["text"])
-            place = [seen[same], *(row.pop(name) for name in PLACED[1:])]
-            seen[same] += 1
-            number = numbers.setdefault((own, described, *row.values()), len(rows))
+            own, same = chunk.kind or kind, (chunk.section, chunk.text)
+            place = (chunk.line_start, chunk.line_end, chunk.byte_start, chunk.byte_end)
+            placeless = chunk._replace(line_start=0, line_end=0, byte_start=0, byte_end=0)
+            number = numbers.setdefault((own, described, placeless), len(rows))
             if number == len(rows):
-                rows.append(columns_of(own) | row | {"language": own.language} | common)
-            places.append((number, *place))
+                rows.append(columns_of(own) | chunk.columns() | {"language": own.language} | common)
+            places.append((number, seen[same], *place))
+            seen[same] += 1
         documents.append({"key": key, "notes": [*report.notes], "version": document.version, "places": places})
     chunks = _masked(table_of(rows, _CHUNKS.remove(len(_CHUNKS) - 1)))
     sink = pa.BufferOutputStream()

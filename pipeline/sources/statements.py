@@ -56,7 +56,8 @@ def levels_of_tree(lines: Lines, root: Node, inside: int = 0) -> list[int]:
     """The levels of a document by its syntax tree; only nodes of several lines are visited. From the line `inside` on are
     some of several statements.
     """
-    levels = [0] * lines.count
+    levels, data = [0] * lines.count, lines.data
+    first_bytes = {start + lines.indent(row) for row, start in enumerate(lines.starts[:-1])}
     open_: list[tuple[Node, int, bool]] = [(root, 1, inside > 0)]
     while open_:
         node, level, around = open_.pop()
@@ -69,7 +70,7 @@ def levels_of_tree(lines: Lines, root: Node, inside: int = 0) -> list[int]:
                     levels[row] = levels[row] or level
             continue
         children = node.children
-        statements = [child for child in children if child.is_named and _begins(lines, child)]
+        statements = [child for child in children if child.start_byte in first_bytes and child.is_named]
         among = _TABLE if len(statements) > _FEW and not _CALL.search(node.type) else _BLOCK
         among_others = around and bool(statements) and statements[0].start_point.row >= inside
         block = node is root or (
@@ -79,20 +80,23 @@ def levels_of_tree(lines: Lines, root: Node, inside: int = 0) -> list[int]:
         if block:
             _mark(lines, levels, statements, level)
         ends = children[-1] if children else node
-        if not ends.is_named and ends.type not in ")]" and ends.start_point.row > first and _begins(lines, ends):
+        if (
+            not ends.is_named
+            and ends.type not in ")]"
+            and ends.start_point.row > first
+            and ends.start_byte in first_bytes
+        ):
             levels[ends.start_point.row] = levels[ends.start_point.row] or -level
         inner, around = min(level + block, _DEEPEST), around and not (block and among_others)
-        open_ += ((child, inner, around) for child in children if around or child.end_point.row > child.start_point.row)
+        open_ += (
+            (child, inner, around)
+            for child in children
+            if around or data.find(b"\n", child.start_byte, child.end_byte) >= 0
+        )
     if inside:  # a comment above the first statement may be outside of its block
         first = next((row for row in range(inside, lines.count) if levels[row] > 0 or lines.blank(row)), inside)
         levels[inside], levels[first] = levels[first], levels[inside]
     return levels
-
-
-def _begins(lines: Lines, node: Node) -> bool:
-    """Whether nothing but white space precedes the node on its line."""
-    row, column = node.start_point
-    return row < lines.count and not lines.raw[row][:column].strip(b" \t\xef\xbb\xbf")
 
 
 def _mark(lines: Lines, levels: list[int], statements: list[Node], level: int) -> None:
