@@ -4,8 +4,7 @@ Reads every table of the line. Gives `decisions` (recalled = selected + hidden +
 actions), the record that a run stores, and `snapshots` (status, counts and the digest of everything asked, decided and
 shown).
 
-A row merged into an item counts as selected only if the item still shows it after trimming. Conditions describe the
-contract and what was shown, never what was withheld, because callers read them.
+Conditions describe the contract and what was shown, never what was withheld, because callers read them.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Reads packs, contracts, the pool and stored texts. Gives `items`, which are two 
 stays, and the limit that bound) and `trimmed` (the items that fit, with the text the model will see). The trimming rules are
 in `greedy_fit`.
 
-Note: an item's range is in bytes of the item's text, which for merged rows is their joined text. The line break that
-ends a text is not shown, and its absence does not count as a cut. For counters that are not additive over lines, the
+Note: an item's range is in bytes of its row's text. The line break that ends a text is not shown, and its absence does not count as a cut. For counters that are not additive over lines, the
 whole block is rendered and counted, and the last item is dropped until the block fits.
 """
 
@@ -100,7 +99,6 @@ def items(
         }
     )
     leading, texts = kept.take(at), [one.part.text for one in shown]
-    members = pa.array([one.members for one in shown], pa.list_(pa.int64()))
     names = flat(contracts["tokenizer"]).dictionary_encode()
     tokens = counters.count(
         pa.array(texts, pa.large_string()), names.dictionary.to_pylist(), integers(names.indices)[owner[at]]
@@ -110,8 +108,6 @@ def items(
             **{name: leading[name] for name in ("request_id", "evidence_id", "place", "standing", "history")},
             "position": position,
             "label": [f"{one.item.kind}#{one.item.number}" for one in shown],
-            "merged_rows": pa.ListArray.from_arrays(members.offsets, gathered(pool["evidence_id"], members.values)),
-            "members": members,
             "visible_text": texts,
             "visible_sha256": [sha256(text.encode()).hexdigest() for text in texts],
             "tokens": tokens.astype(np.int32),
@@ -154,23 +150,21 @@ def _wanted(
     happened = np.where(truth(contracts["newest_first"])[owner], event, 0).tolist()
     counts = np.bincount(owner, minlength=contracts.num_rows)
     numbers = [10 ** len(str(count)) - 1 for count in counts.tolist()]
-    members = np.array([row for text in texts for row in text.rows], np.int64)
-    of_line, level = flattened(gathered(evidence["statements"], members))
-    edges = np.cumsum([0, *[len(text.rows) for text in texts]])
-    lines, levels = pairwise(of_line.searchsorted(edges).tolist()), level.tolist()
-    sections, disputes = gathered(evidence["section"], members).to_pylist(), rows["conflict_set"].to_pylist()
+    of_line, level = flattened(gathered(evidence["statements"], rows["row"]))
+    lines, levels = pairwise(of_line.searchsorted(np.arange(len(texts) + 1)).tolist()), level.tolist()
+    sections, disputes = gathered(evidence["section"], rows["row"]).to_pylist(), rows["conflict_set"].to_pylist()
     said = (
         *(kept[name].to_pylist() for name in ("form", "standing")),
         _notes(kept, fact_checks),
         reasons(kept, ranked),
     )
     printed, wanted = zip(*stored_parts(evidence, rows["row"]), *said, strict=True), list[Wanted]()
-    own = zip(texts, printed, disputes, happened, owner.tolist(), lines, pairwise(edges.tolist()), strict=True)
-    for text, item, dispute, when, of, (low, high), (first, stop) in own:
+    own = zip(texts, printed, disputes, happened, owner.tolist(), lines, sections, strict=True)
+    for text, item, dispute, when, of, (low, high), section in own:
         last = text.line_end
         lines_to = (last, None if last is None else last + 1)
-        values: tuple[Any, ...] = (*item, dispute is not None, numbers[of], *lines_to, sections[first], 0, 0, False)
-        wanted.append(Wanted(Item(*values), dispute, when, text, levels[low:high], sections[first:stop]))
+        values: tuple[Any, ...] = (*item, dispute is not None, numbers[of], *lines_to, section, 0, 0, False)
+        wanted.append(Wanted(Item(*values), dispute, when, text, levels[low:high]))
     return wanted
 
 

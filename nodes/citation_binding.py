@@ -3,9 +3,8 @@
 Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block,
 and `item_details`, the other fields of a bundle's items.
 
-Note: lines and bytes are those of the text *shown*. A cut item starts later or ends earlier than its row, and neighbors
-merged into one item may belong to different sections. `text_sha256` is that of the leading row as stored,
-`visible_sha256` that of the visible text. The contract's masks also apply to source, path, section, locator and
+Note: lines and bytes are those of the text *shown*. A cut item starts later or ends earlier than its row. `text_sha256`
+is that of the row as stored, `visible_sha256` that of the visible text. The contract's masks also apply to source, path, section, locator and
 details; a reader with access to the row finds all of it by evidence id.
 """
 
@@ -37,7 +36,7 @@ _DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain",
 _GUARDED = ("origin_class", "lifecycle", "owner_project", "owner_user", "namespace", "zone", "principals")
 """Columns by which later grants admit an item, beside its source and path."""
 _POOLED = ("source_id", "path", "text_sha256", "authority", "evidence_kind")
-_CITED = ("title", "captured_time", "source_refs")
+_CITED = ("title", "section", "captured_time", "source_refs")
 """What a citation says of its row: columns of the pool, and those that are read for items alone."""
 
 Int = NDArray[np.int64]
@@ -51,7 +50,6 @@ def citations(trimmed: Trimmed, pool: Pool, contracts: Contracts, evidence: Evid
     """
     rows = gathered_columns(pool, ("contract", "row", "version", *_POOLED), trimmed["place"])
     stored = {name: rows[name] for name in _POOLED} | gathered_columns(evidence, _CITED, rows["row"])
-    stored["section"] = gathered(evidence["section"], _first_rows(trimmed, pool))
     line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
     placed = pc.or_(line.is_valid(), byte.is_valid())
     resolves = pc.or_(placed, pc.or_(rows["version"].is_valid(), stored["path"].is_null()))
@@ -99,10 +97,3 @@ def item_details(
             "recorded_at": recorded,
         }
     )
-
-
-def _first_rows(trimmed: pa.Table, pool: pa.Table) -> Int:
-    """The frame row of the first row shown of each item; for an item without shown text, its leading row."""
-    members = trimmed["members"].to_pylist()
-    first = [shown[0] if shown else lead for lead, shown in zip(trimmed["place"].to_pylist(), members, strict=True)]
-    return integers(pool["row"])[np.array(first, np.int64)]

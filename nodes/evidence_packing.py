@@ -1,19 +1,18 @@
-"""Evidence packing: candidates become items. Rows are only merged, dropped and ordered here.
+"""Evidence packing: candidates become items. Rows are only dropped and ordered here.
 
 Reads `ranked`, the pool and the texts of its rows. Gives `packs`: every ranked row exactly once, kept with a place, or dropped with a
 reason. No row is added: each rule reads only the request's own candidates.
 
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, one that differs only in spacing,
-neighbors of one document version (merged as far as they add words of the question), the cap on unverified items, the
-cap per document, and at last the number of items. A role only orders the kept rows (its first and last kinds, and one
+the cap on unverified items, the cap per document, and at last the number of items. A role only orders the kept rows (its first and last kinds, and one
 item of each source before a second of any).
 
 A kind has a place for its best item, so that one kind does not fill a block alone: an item is moved from behind the
 estimated end of the shown items to the last places before that end, if its score is near that of the best, or if the
 request requires its kind. So variety costs only the weakest items that would be shown.
 
-Note: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
-competing claims look alike; they stay together at the place of the best of them, and no cap separates them.
+Note: members of a conflict set are exempt from the near-duplicate rule and from the source cap, since competing claims look
+alike; they stay together at the place of the best of them, and no cap separates them.
 """
 
 from __future__ import annotations
@@ -21,27 +20,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .blocks.greedy_fit import PLACES
-from .blocks.passages import AskedWords, asked_by
 from .columns.keys import distinct_rows, flat, gathered, gathered_columns, integers
 from .frames import posting_keys
-from .recall.lane_recall import LexicalRecall
 from .reranking.role_terms import reading_order
 from .tables import PACKS, Contracts, Evidence, Packs, Pool, Ranked, RolePolicies
 from .text.index_keys import id_keys
 from .text.references import named_records
 from .vocabulary import EVIDENCE_NEEDS
-
-MERGED_BYTES_PER_TOKEN = 3
-"""A merged item has at most this many bytes per token of `max_chunk_tokens`, so trimming seldom cuts merged text."""
 
 AGAIN = 0.85
 """The share of its score that counts for a further item of a document. Chosen with `greedy_fit.PLACES` by the share of all
@@ -56,10 +49,9 @@ TOKENS_PER_TERM, BESIDE_TEXT = 2, 25
 
 _READ = (
     "evidence_id", "standing", "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
-    "document_type", "content_type", "entity", "length", "version", "line_start", "line_end", "byte_start", "byte_end",
+    "document_type", "content_type", "entity", "length", "version", "line_start", "byte_start", "byte_end",
 )  # fmt: skip
-_RIGHTS = ("workspace_root", "branch", "owner_user", "owner_project", "zone", "principals")
-_MADE = ("evidence_id", "place", "position", "reason_code", "merged_into", "members", "standing", "form", "history")
+_MADE = ("evidence_id", "place", "position", "reason_code", "merged_into", "standing", "form", "history")
 _LIMITS = (
     "request_id", "require_citation", "max_chunk_tokens", "max_unverified_items", "max_items_per_source",
     "source_diversity", "exact_lookups", "required_evidence", "max_items", "max_tokens",
@@ -71,7 +63,6 @@ class _Stored:
     """Columns of a row of the pool, and what follows from them, whichever request ranks it."""
 
     text: bytes
-    rights: tuple[Hashable, ...]
     evidence_id: str
     standing: str
     text_sha256: str
@@ -87,7 +78,6 @@ class _Stored:
     length: int
     version: str | None
     line_start: int | None
-    line_end: int | None
     byte_start: int
     byte_end: int
     """-1 where they are unknown."""
@@ -108,8 +98,6 @@ class _Stored:
     conversation, whatever the budget. So is a structured record: a cap on the file would drop the dependencies that
     another record names, and keep unrelated rows of other files.
     """
-    copy: str | None = field(init=False)
-    """What rows share that may become one item: version of a document, rights and trust."""
 
     def __post_init__(self) -> None:
         self.words = b" ".join(self.text.split())
@@ -136,9 +124,6 @@ class _Stored:
         named = self.entity if keyed or self.path is None else self.path
         alone = named is None or self.evidence_kind == "session-event"
         self.document = self.evidence_id if alone else repr((self.source_id, keyed, named))
-        rights = (self.rights, self.origin_class, self.evidence_kind, self.lifecycle, self.standing)
-        placed = self.path is not None and self.byte_start >= 0
-        self.copy = repr((self.source_id, self.path, self.version, rights)) if placed else None
 
 
 @dataclass(slots=True, eq=False)
@@ -153,13 +138,9 @@ class _Row:
     reason: str | None = None
     into: str | None = None
     position: int = 0
-    members: Sequence[_Row] = ()
-    """The rows of an item of several, in document order."""
     lead: int = 0
     """The best row of its conflict set, else itself."""
     order: tuple[float, ...] = ()
-    terms: int = 0
-    """Index terms of the rows that were merged into it."""
     tokens: int = 0
     """Estimated tokens of its item."""
 
@@ -170,29 +151,23 @@ def packs(
     contracts: Contracts,
     evidence: Evidence,
     role_policies: RolePolicies,
-    lexical_recall: LexicalRecall,
 ) -> Packs:
-    """Every ranked row once, by request and position: dropped rows first (position 0, by rank), then the items.
-
-    `members` of an item lists its rows in document order; of a dropped row, the row alone.
-    """
+    """Every ranked row once, by request and position: dropped rows first (position 0, by rank), then the items."""
     at = integers(ranked["place"])
     chosen = gathered_columns(pool, ("row", "contract", "placement", "standing"), at)
     row, placement, owner = (integers(chosen[name]) for name in ("row", "placement", "contract"))
     first, which = distinct_rows(row, placement, integers(chosen["standing"].dictionary_encode().indices))
-    stored = gathered_columns(pool, (*_READ, *_RIGHTS), at[first])
+    stored = gathered_columns(pool, _READ, at[first])
     texts = gathered(evidence["text"], row[first]).cast(pa.large_binary()).to_pylist()
-    stored["principals"] = pc.binary_join(stored["principals"], "\n")
     stored |= {name: stored[name].fill_null(-1) for name in ("byte_start", "byte_end")}
-    rights = zip(*(stored[name].to_pylist() for name in _RIGHTS), strict=True)
-    known = [*map(_Stored, texts, rights, *(stored[name].to_pylist() for name in _READ))]
+    known = [*map(_Stored, texts, *(stored[name].to_pylist() for name in _READ))]
     role = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies).tolist()
     final = ranked["final"].to_pylist()
     every = map(_Row, range(len(at)), at.tolist(), final, role, [known[n] for n in which.tolist()])
-    asked, made = asked_by(lexical_recall.words), {name: [] for name in _MADE}
+    made = {name: [] for name in _MADE}
     counts = np.bincount(owner, minlength=contracts.num_rows).tolist()
     for contract, count in zip(contracts.select(_LIMITS).to_pylist(), counts, strict=True):
-        rows = _packed([*islice(every, count)], contract, asked[contract["request_id"]], pool["lanes"])
+        rows = _packed([*islice(every, count)], contract, pool["lanes"])
         made["evidence_id"] += [row.stored.evidence_id for row in rows]
         made["place"] += [row.place for row in rows]
         made["position"] += [row.position for row in rows]
@@ -201,11 +176,10 @@ def packs(
         made["standing"] += [row.stored.standing for row in rows]
         made["form"] += [row.stored.form for row in rows]
         made["history"] += [row.stored.history for row in rows]
-        made["members"] += [tuple([one.place for one in row.members]) if row.members else (row.place,) for row in rows]
     return PACKS.build({"request_id": ranked["request_id"], **made})
 
 
-def _packed(rows: list[_Row], contract: dict[str, Any], asked: AskedWords, lanes: pa.ChunkedArray) -> list[_Row]:
+def _packed(rows: list[_Row], contract: dict[str, Any], lanes: pa.ChunkedArray) -> list[_Row]:
     """The rows of a request, best first, by position."""
     if contract["require_citation"]:
         for row in rows:
@@ -214,7 +188,6 @@ def _packed(rows: list[_Row], contract: dict[str, Any], asked: AskedWords, lanes
     _drop_repeats(kept, [row.stored.text_sha256 for row in kept], "duplicate")
     alone = [row for row in _kept(kept) if row.stored.conflict_set is None]
     _drop_repeats(alone, [row.stored.words for row in alone], "near_duplicate")
-    _merge_neighbors(_kept(alone), contract["max_chunk_tokens"] * MERGED_BYTES_PER_TOKEN, asked)
     _cap_unverified(_kept(kept), contract["max_unverified_items"])
     _cap_documents(_kept(alone), contract["max_items_per_source"])
     kept = _in_order(_kept(kept), contract)
@@ -241,56 +214,6 @@ def _drop_repeats(rows: Sequence[_Row], keys: Sequence[Hashable], reason: str) -
             row.reason, row.into = reason, best[key].stored.evidence_id
         else:
             best[key] = row
-
-
-def _merge_neighbors(rows: Iterable[_Row], most: int, asked: AskedWords) -> None:
-    """Neighbors become one item around their best, of at most so many bytes.
-
-    Rows farther from the best row than half of the remaining bytes stay separate items, and so do rows at either end
-    that add no word of the question to the best row.
-    """
-    copies = defaultdict[Hashable, list[_Row]](list)
-    for row in rows:
-        if row.stored.copy is not None:
-            copies[row.stored.copy].append(row)
-    for stretch in (one for own in copies.values() if len(own) > 1 for one in _stretches(own)):
-        best = min(stretch, key=attrgetter("number"))
-        room = max(most - (best.stored.byte_end - best.stored.byte_start), 0) // 2
-        near = [
-            row
-            for row in stretch
-            if max(best.stored.byte_start - row.stored.byte_start, row.stored.byte_end - best.stored.byte_end) <= room
-        ]
-        if len(near) < 2:
-            continue
-        said = {*asked.words_in(best.stored.text)}
-        # Of the rows near the best, those stay that add a word or stand between it and one that does.
-        adding = [
-            n for n, row in enumerate(near) if row is best or not said.issuperset(asked.words_in(row.stored.text))
-        ]
-        best.members = near[adding[0] : adding[-1] + 1]
-        for row in best.members:
-            if row is not best:
-                row.reason, row.into = "merged", best.stored.evidence_id
-                best.terms += row.stored.length
-
-
-def _stretches(rows: list[_Row]) -> list[list[_Row]]:
-    """Rows of one document version as those that touch: by bytes, or by lines where bytes are masked between them."""
-    rows = sorted(rows, key=attrgetter("stored.byte_start"))
-    cuts = [
-        n
-        for n, (before, row) in enumerate(pairwise(rows), 1)
-        if not (
-            before.stored.byte_end == row.stored.byte_start
-            or (
-                before.stored.line_end is not None
-                and row.stored.line_start == before.stored.line_end + 1
-                and before.stored.byte_end <= row.stored.byte_start
-            )
-        )
-    ]
-    return [rows[first:stop] for first, stop in pairwise([0, *cuts, len(rows)]) if stop - first > 1]
 
 
 def _cap_unverified(rows: Sequence[_Row], most: int) -> None:
@@ -324,7 +247,7 @@ def _in_order(rows: Sequence[_Row], contract: dict[str, Any]) -> list[_Row]:
         worth = AGAIN * row.final if turn else row.final
         past = row.stored.history and row.stored.evidence_kind == "memory"
         row.order = (past, turn if diverse else 0, -worth, row.number) if lead is row else lead.order
-        tokens = (row.stored.length + row.terms) * TOKENS_PER_TERM
+        tokens = row.stored.length * TOKENS_PER_TERM
         row.tokens = (tokens if tokens < most else most) + BESIDE_TEXT
     return sorted(rows, key=attrgetter("order"))
 

@@ -73,18 +73,8 @@ def test_the_earliest_removal_decides(
     assert fate(judged(tables), "dropped") == expected
 
 
-def test_a_merged_row_is_selected_only_while_its_item_shows_it():
-    tables = line_tables(1)
-    set_where(tables, "packs", "dropped", reason_code="merged", merged_into="shown-r0001")
-    set_where(tables, "packs", "shown", members=[0, 1])
-    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001", "dropped-r0001"], members=[0, 1])
-    assert fate(judged(tables), "dropped") == ("selected", "pack", None, "merged", "full")
-    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001"], members=[0])
-    assert fate(judged(tables), "dropped") == ("rejected", "trim", None, "budget_tokens", "none")
-
-
 def packed_fates(rows: list[dict[str, object]], **contract: object) -> dict[object, tuple[object, ...]]:
-    """What became of each row, by `path: text`, where packing itself merged and dropped."""
+    """What became of each row, by `path: text`, where packing itself dropped."""
     made = line(rows, requests={"r1": contract}, asks="alpha").run()
     inputs = {table: made[table] for table in audit_snapshot.decisions.__annotations__ if table != "return"}
     table = TABLES["decisions"].check(audit_snapshot.decisions(**inputs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from selection_line import AS_OF, line
 
@@ -54,26 +53,3 @@ def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:
     strict = line(rows).run()
     assert strict["citations"]["resolves"].to_pylist() == [True]
     assert "lost" not in strict["blocks"]["text"][0].as_py()
-
-
-@pytest.mark.parametrize(("limit", "first"), [(400, 0), (12, 1)])
-def test_the_locator_of_a_merged_item_names_the_first_line_shown_and_its_section(limit: int, first: int) -> None:
-    document = {"path": "a.md", "version": "v1"}
-    texts = ["above " * 12 + "\n", "best row\n", "below\n"]
-    rows = [
-        {"text": text, "section": section, "line_start": n + 1, "byte_start": len("".join(texts[:n])), **document}
-        | {"semantic_raw": 0.9 if section == "Best" else 0.1}
-        for n, (text, section) in enumerate(zip(texts, ["Above", "Best", "Below"], strict=True))
-    ]
-    made = line(rows, requests={"r1": {"max_chunk_tokens": 400}}, asks="above below").run("packs")
-    contracts = made["contracts"].set_column(
-        made["contracts"].column_names.index("max_chunk_tokens"), "max_chunk_tokens", pa.array([limit], pa.int32())
-    )
-    made = line(rows).run(contracts=contracts, packs=made["packs"])
-    (cited,) = made["citations"].to_pylist()
-    expected = ("a.md#1 (Above)", "a.md#2 (Best)")[first]
-    assert (cited["locator"], cited["section"]) == (expected, expected[8:-1])
-    assert f"[code#1] {('a.md:1-3 Above', 'a.md:2 Best')[first]}\n" in made["blocks"]["text"][0].as_py()
-    shown = made["trimmed"]["visible_text"][0].as_py()
-    whole = "".join(texts).splitlines()
-    assert shown.splitlines() == whole[cited["line_start"] - 1 : cited["line_end"]]

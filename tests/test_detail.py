@@ -120,16 +120,6 @@ def test_a_passage_that_shows_a_signature_stays() -> None:
     assert passage(text, "cooki").endswith("def read(ctx):\n    return cookies")
 
 
-def test_the_passage_lies_in_the_row_that_was_ranked() -> None:
-    rows = [
-        {"text": CLASS, "path": "a.py", "line_start": 1, "byte_start": 0, "semantic_raw": 0.4},
-        {"text": f"{BODY}        return cookies\n", "path": "a.py", "line_start": 86, "byte_start": len(CLASS),
-         "semantic_raw": 0.9},
-    ]  # fmt: skip
-    made = run(rows, asked("cooki"), max_tokens=3000, max_chunk_tokens=120)
-    assert "return cookies" in made["trimmed"]["visible_text"][0].as_py()
-
-
 CALL = "response = send(\n    first,\n    second,\n    cookies=jar,\n)\n"
 
 

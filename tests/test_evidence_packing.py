@@ -11,96 +11,15 @@ from scoped_retrieval.nodes.evidence_packing import KEPT_SHARE
 from selection_line import WEIGHTS, line
 
 
-def packed(rows: list[dict[str, Any]], asks: str = "one two three", **contract: Any) -> dict[str, dict[str, Any]]:
-    """Rows of packs by text; `asks` are the words of the question."""
-    made = line(rows, requests={"r1": contract}, asks=asks).run("packs")
+def packed(rows: list[dict[str, Any]], **contract: Any) -> dict[str, dict[str, Any]]:
+    """Rows of packs by text."""
+    made = line(rows, requests={"r1": contract}).run("packs")
     text = {row["evidence_id"]: row["text"] for row in made["evidence"].to_pylist()}
-    pool, named = made["pool"]["evidence_id"].to_pylist(), {}
+    named = {}
     for row in made["packs"].to_pylist():
-        row["members"] = [text[pool[place]] for place in row["members"]]
         row["merged_into"] = text.get(row["merged_into"])
         named[text[row["evidence_id"]]] = row
     return named
-
-
-def chunks(path: str, *texts: str, best: int = 0, **columns: Any) -> list[dict[str, Any]]:
-    """Neighbors of one document; `best` has the highest score."""
-    rows, line_start, byte_start = [], 1, 0
-    for number, text in enumerate(texts):
-        score = 0.9 if number == best else 0.1
-        rows.append(
-            {"text": text, "path": path, "line_start": line_start, "byte_start": byte_start, "semantic_raw": score}
-            | columns
-        )
-        line_start += text.count("\n")
-        byte_start += len(text.encode())
-    return rows
-
-
-def test_neighbors_of_one_document_become_one_item_in_document_order() -> None:
-    result = packed(chunks("a.py", "one\n", "two\n", "three\n", best=1))
-    assert result["two\n"]["members"] == ["one\n", "two\n", "three\n"]
-    assert [result[text]["reason_code"] for text in ("one\n", "three\n")] == ["merged", "merged"]
-    assert result["one\n"]["merged_into"] == "two\n"
-    assert result["two\n"]["position"] == 1
-
-
-def test_an_item_of_merged_rows_falls_to_the_cap_of_its_document_as_a_whole() -> None:
-    far = [
-        row | {"byte_start": row["byte_start"] + 90, "line_start": row["line_start"] + 90}
-        for row in chunks("a.py", "three\n", "one\n")
-    ]
-    result = packed([*chunks("a.py", "two\n", "best one\n", best=1), *far], "one two three", max_items_per_source=1)
-    assert {text: row["reason_code"] for text, row in result.items()} == {
-        "best one\n": None, "two\n": "merged", "three\n": "source_cap", "one\n": "merged",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("rights", [{"zone": "internal"}, {"principals": ["staff"]}, {"principals": []}], ids=str)
-def test_neighbors_with_other_rights_stay_items_of_their_own(rights: dict[str, Any]) -> None:
-    rows = chunks("a.py", "one\n", "two\n", "three\n", best=1, zone="public", principals=None)
-    result = packed([*rows[:2], rows[2] | rights])
-    assert result["two\n"]["members"] == ["one\n", "two\n"]
-    assert result["three\n"]["members"] == ["three\n"]
-
-
-@pytest.mark.parametrize(("asks", "shown"), [
-    ("best", "best three"),  # the others say nothing that was asked
-    ("best three", "best three"),  # the best says both already
-    ("", "best three"),
-    ("two", "two best three"),
-    ("best four", "best three four"),
-    ("best five", "best three four five"),  # the rows between are shown, too
-    ("one four", "one two best three four"),
-])  # fmt: skip
-def test_neighbors_are_shown_as_far_as_they_add_words_of_the_question(asks: str, shown: str) -> None:
-    texts = ("one\n", "two\n", "best three\n", "four\n", "five\n")
-    item = packed(chunks("a.py", *texts, best=2), asks)["best three\n"]
-    assert " ".join(text.strip() for text in item["members"]) == shown
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"path": "b.py"},
-        {"source_id": "workspace:other"},
-        {"line_start": 9, "byte_start": 90},
-        {"lifecycle": "deprecated"},
-        {"evidence_kind": "doc"},
-        {"branch": "dev"},
-        {"byte_start": None},
-    ],
-)
-def test_rows_that_differ_in_document_place_or_trust_stay_apart(other: dict[str, Any]) -> None:
-    first, second = chunks("a.py", "one\n", "two\n")
-    assert all(row["position"] for row in packed([first, second | other]).values())
-
-
-def test_what_is_too_far_from_the_best_row_stays_an_item_of_its_own() -> None:
-    texts = [f"{number:03}" * 33 + "\n" for number in range(7)]
-    result = packed(chunks("a.py", *texts, best=3), " ".join(text[:5] for text in texts), max_chunk_tokens=120)
-    assert result[texts[3]]["members"] == texts[2:5]
-    assert [text for text in texts if result[text]["reason_code"] == "merged"] == [texts[2], texts[4]]
 
 
 def test_the_same_text_is_shown_once_by_its_best_row() -> None:
@@ -302,12 +221,8 @@ def test_every_ranked_row_ends_in_packs_exactly_once(
     packs = made["packs"].to_pylist()
     key = [(row["request_id"], row["evidence_id"]) for row in packs]
     assert sorted(key) == sorted((row["request_id"], row["evidence_id"]) for row in made["ranked"].to_pylist())
-    by_key = dict(zip(key, packs, strict=True))
-    for (request, _), row in by_key.items():
+    for row in packs:
         assert (row["reason_code"] is None) == (row["position"] > 0)
-        if row["reason_code"] == "merged":
-            assert row["place"] in by_key[request, row["merged_into"]]["members"]
-        assert row["place"] in row["members"]
     for request in ("r1", "r2"):
         places = [row["position"] for row in packs if row["request_id"] == request and row["position"]]
         assert places == list(range(1, len(places) + 1))

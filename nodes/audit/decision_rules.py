@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_values, flattened, integers, present, take_or, truth
+from ..columns.keys import distinct_values, integers, present, take_or, truth
 from ..walls.gate import PLUGIN_REASON
 from ..walls.gates import GATES, HIDING
 
@@ -42,7 +42,6 @@ PACK_STAGES = {
 """Stage of a row that packing dropped, by reason; every other reason is stage `pack`."""
 
 WORDS = {
-    "merged": "shown as part of the item it was merged into",
     "low_score": "ranked below the items that were chosen",
     "duplicate": "another item has the same text",
     "near_duplicate": "another item has a text that differs only in spacing",
@@ -75,20 +74,14 @@ def decision_columns(
     place = _rows_at(pool["candidate"], candidates.num_rows)[:-1]
     rank = _rows_at(ranked["place"], rows)[place]
     pack = _rows_at(packs["place"], rows)[place]
-    # A merged row shares its item's outcome, including the item's own reason; a duplicate has its own outcome.
-    lead = _leads(packs, rows)[pack]
-    lead_place = np.append(integers(packs["place"]), -1)[lead]
-    cut, item = (_rows_at(table["place"], rows)[lead_place] for table in (trims, trimmed))
-    shown = np.zeros(rows + 1, dtype=bool)
-    shown[integers(flattened(trimmed["members"])[1])] = True
+    cut, item = (_rows_at(table["place"], rows)[place] for table in (trims, trimmed))
     # The first step that holds decides, see `_STEPS`; the last one, for rows that pass every step, always holds.
     steps = [
         ~truth(verdicts["admitted"]), (place < 0) & present(candidates["replaced_by"]), place < 0, rank < 0, pack < 0,
-        np.append(integers(packs["position"]), 0)[lead] == 0, item < 0, (lead != pack) & ~shown[place], lead != pack,
-        np.ones(len(pack), dtype=bool),
+        np.append(integers(packs["position"]), 0)[pack] == 0, item < 0, np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     # Candidates share a few dozen outcomes: each is computed once, and used for all its rows.
-    pack_reason, bound_by = take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut)
+    pack_reason, bound_by = take_or(packs["reason_code"], pack), take_or(trims["bound_by"], cut)
     step = pa.array(np.stack(steps).argmax(axis=0))
     reasons = dict(zip(verdicts["decided_by"].to_pylist(), verdicts["reason_code"].to_pylist(), strict=True))
     keys, of = distinct_values([step, verdicts["decided_by"], pack_reason, bound_by])
@@ -123,19 +116,8 @@ def _rows_at(places: pa.ChunkedArray, count: int) -> Int:
     return rows
 
 
-def _leads(packs: pa.Table, rows: int) -> Int:
-    """For each pack the one that shows it: the item that it was merged into, else itself; -1 for pack -1."""
-    merged = np.array([reason == "merged" for reason in packs["reason_code"].to_pylist()], dtype=bool)
-    leads = np.arange(packs.num_rows + 1)
-    leads[-1] = -1
-    item, member = flattened(packs["members"])
-    item, member = item[~merged[item]], integers(member)[~merged[item]]
-    leads[_rows_at(packs["place"], rows)[member]] = item
-    return leads
-
-
-_STEPS = ("gate", "replaced", "walls", "rank", "select", "pack", "trim", "cut", "merged", "shown")
-"""What decides a candidate, in order; `cut` is a row of a shown item of which nothing is left."""
+_STEPS = ("gate", "replaced", "walls", "rank", "select", "pack", "trim", "shown")
+"""What decides a candidate, in order."""
 
 
 class _Fate(NamedTuple):
@@ -149,7 +131,6 @@ _FATES = {
     "replaced": _Fate("rejected", "merge", None, "replaced"),
     "walls": _Fate("rejected", "gate", "walls", "wall_disagreement"),
     "rank": _Fate("rejected", "rank", None, "low_score"),
-    "merged": _Fate("selected", "pack", None, "merged"),
     "shown": _Fate("selected", "project", None, "selected"),
 }
 """The outcomes that follow from the step alone."""
@@ -163,7 +144,7 @@ def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str
         case "select" | "pack":
             reason = pack_reason or "low_score"
             return _Fate("rejected", PACK_STAGES.get(reason, "pack"), PACK_RULES.get(reason), reason)
-        case "trim" | "cut":
+        case "trim":
             return _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
         case name:
             return _FATES[name]
@@ -173,5 +154,5 @@ def masked_rows(pool: pa.Table, candidates: int, trimmed: pa.Table) -> Bool:
     """Which candidates are in an item with text masked by policy."""
     masked = np.zeros(candidates, dtype=bool)
     items = trimmed.filter(trimmed["masked_by"].is_valid())
-    masked[integers(pool["candidate"])[integers(flattened(items["members"])[1])]] = True
+    masked[integers(pool["candidate"])[integers(items["place"])]] = True
     return masked

@@ -72,14 +72,13 @@ class Budget(NamedTuple):
 
 class Wanted(NamedTuple):
     """An item that wants to be shown, as it is printed with the longest label, line number and notes possible, and its text
-    with the levels of the lines (see EVIDENCE) and the section of each of its members, of which the item has the first."""
+    with the levels of the lines (see EVIDENCE)."""
 
     item: Item
     dispute: str | None
     happened: int
     text: ItemText
     levels: list[int]
-    sections: list[str | None]
 
     @property
     def is_log(self) -> bool:
@@ -98,13 +97,12 @@ class Choice(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a block shows of item `n` of its request: the item as it is printed, the part of its text, the members in it, the
-    bytes of it that are masked, and the end of the bytes of the document."""
+    """What a block shows of item `n` of its request: the item as it is printed, the part of its text, the bytes of it
+    that are masked, and the end of the bytes of the document."""
 
     n: int
     item: Item
     part: Part
-    members: list[int]
     masked: list[Span]
     byte_end: int | None
 
@@ -139,16 +137,10 @@ class Fitting:
         """Where its items contain what it asks for."""
         return self.asked.hits(self.units)
 
-    def frames(self, wanted: Wanted) -> list[str]:
-        """What is printed around an item; the longest counts.
-
-        Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself
-        is counted where it is made.
-        """
-        item, sourced = wanted.item, wanted.item.path in self._ambiguous
-        ways = [item, *[item._replace(section=section) for section in {*wanted.sections} - {item.section}]]
-        lines = [lines_of(one, self.look, dated=self._dated, sourced=sourced) for one in ways]
-        return [one.head + one.foot for one in lines]
+    def around(self, item: Item) -> str:
+        """What is printed around an item. What a cut says of itself is counted where it is made."""
+        lines = lines_of(item, self.look, dated=self._dated, sourced=item.path in self._ambiguous)
+        return lines.head + lines.foot
 
     def fit(self, counters: Counters) -> list[Choice]:
         """What is shown of each item. While a counter that is not additive finds the block too long, its last item is
@@ -201,7 +193,7 @@ class Fitting:
 
     def _shown(self, n: int, choice: Choice, alone: bool) -> Shown:
         """An item as it is shown; whether it is the only one of its dispute, if it has one. A place is that of all its text."""
-        item, dispute, _, text, _, sections = self.items[n]
+        item, dispute, _, text, _ = self.items[n]
         number, start, end, bound = choice
         whole, named = "excerpt" if bound >= 0 else "full", start == end
         if named:
@@ -211,12 +203,12 @@ class Fitting:
             part = part._replace(text="", last=text.line_end)
         printed = item._replace(
             form=whole if item.form == "full" else item.form, conflict_note=alone and dispute is not None, number=number, first=part.first, last=part.last,
-            section=sections[text.member(start)], above=part.above, below=part.below, cut=bound >= 0,
+            above=part.above, below=part.below, cut=bound >= 0,
         )  # fmt: skip
         clipped = [(max(low, start) - start, min(high, end) - start) for low, high in text.covered]
         byte_end = None if part.byte_start is None else part.byte_start + end - start
         masked = [span for span in clipped if span[0] < span[1] and not named]
-        return Shown(n, printed, part, text.within(start, end), masked, byte_end)
+        return Shown(n, printed, part, masked, byte_end)
 
 
 def measure(requests: Sequence[Fitting], counters: Counters) -> None:
@@ -224,15 +216,15 @@ def measure(requests: Sequence[Fitting], counters: Counters) -> None:
     always = (FRAME, BARE_FRAME, CUT_MARK, *[f"{name}\n" for name in GROUPS.values()])
     for name in {request.budget.tokenizer for request in requests}:
         own = [request for request in requests if request.budget.tokenizer == name]
-        frames = [[one.frames(item) for item in one.items] for one in own]
-        printed = [[*chain.from_iterable(ways), *one.units.printed] for ways, one in zip(frames, own, strict=True)]
+        around = [[one.around(wanted.item) for wanted in one.items] for one in own]
+        printed = [[*texts, *one.units.printed] for texts, one in zip(around, own, strict=True)]
         every = pa.array([*always, *chain.from_iterable(printed)], pa.large_string())
         tokens = iter(counters.get(name).count(every).tolist())
         frame, bare, mark, *headings = map(Cost, islice(tokens, len(always)), map(len, always))
-        for one, every_way in zip(own, frames, strict=True):
+        for one, texts in zip(own, around, strict=True):
             one.frame, one.mark = frame if one.look.fenced else bare, mark
             one.headings = dict(zip(GROUPS, headings, strict=True)) if one.look.shape == "model-brief" else {}
-            one.beside = [Cost(max(islice(tokens, len(ways))), max(map(len, ways))) for ways in every_way]
+            one.beside = [*map(Cost, islice(tokens, len(texts)), map(len, texts))]
             one.units.count(list(islice(tokens, len(one.units.printed))))
 
 
@@ -291,18 +283,16 @@ class _Room:
         if opening < closing and whole <= min(room, most) and long <= left.chars:
             return opening, closing, -1
         limits = Cost(min(room, most) - request.mark.tokens, left.chars - request.mark.chars)
-        start, end = best_passage(
-            units, opening, closing, self._focus(n), request.items[n].is_log, limits, request.hits
-        )
+        start, end = best_passage(units, opening, closing, self._error(n), limits, request.hits)
         by_tokens, by_chars = units.reach(start, closing, *limits)
         bound = CHARS if by_chars < by_tokens else CHUNK if most <= room else TOKENS
         little = units.cost(start, end)[0] < min(whole, LEAST_TOKENS) and bound != CHUNK
         return start, start if little and self._chosen else end, bound
 
-    def _focus(self, n: int) -> tuple[int, int]:
-        """The first and last unit that a cut should keep: a log's first error line, else the leading row."""
-        item, units = self._request.items[n], self._units
-        low, high = units.start[units.first[n]], units.start[units.closing[n]]
-        wrong = ERROR_LINE.search(units.data, low, high) if item.is_log else None
-        first, end = wrong.span() if wrong else (low + item.text.lead[0], low + max(item.text.lead[1], 1))
-        return units.at(first), units.at(end - 1)
+    def _error(self, n: int) -> int | None:
+        """The unit of a log's first error line, else its first; None for what is no log."""
+        units, opening = self._units, self._units.first[n]
+        if not self._request.items[n].is_log:
+            return None
+        wrong = ERROR_LINE.search(units.data, units.start[opening], units.start[units.closing[n]])
+        return units.at(wrong.end() - 1) if wrong else opening

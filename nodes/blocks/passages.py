@@ -9,8 +9,7 @@ are what nests deepest, whatever the line is.
 
 Note: words are compared by their first five letters, since terms are stems and texts are not. That is enough to choose
 between the passages of one item, and affects nothing else. A cut keeps the head of an item unless another passage
-covers more; a log keeps its first error line; and of neighbors joined into one item, the passage lies in the row that
-was ranked.
+covers more; a log keeps its first error line.
 """
 
 from __future__ import annotations
@@ -100,14 +99,6 @@ class AskedWords:
         word = Word.of(term)
         self.words[word] = max(self.words.get(word, 0), round(weight / RESOLUTION))
 
-    def words_in(self, text: bytes) -> Iterator[tuple[bytes, int]]:
-        """The asked words in a text, each ending a word of its own."""
-        lowered = text.lower()
-        for word in self.words:
-            if word.begin in lowered:
-                for _, ending in word.places(text, lowered):
-                    yield word.begin, ending
-
     def hits(self, units: Units) -> Hits:
         """Where units that are not dull contain what is asked for; a literal weighs twice as much as all words."""
         data, lowered = units.data, units.data.lower()
@@ -126,17 +117,16 @@ class AskedWords:
         return [(unit, 1 << number, weights[number]) for unit, number in pairs if units.level[unit] != DULL]
 
 
-def asked_by(words: Mapping[tuple[str, str], float], anchors: pa.Table | None = None) -> dict[str, AskedWords]:
+def asked_by(words: Mapping[tuple[str, str], float], anchors: pa.Table) -> dict[str, AskedWords]:
     """What each request asks for, by its id: the terms of the lexical lane, and the anchors that are asked for as written."""
     asked: dict[str, AskedWords] = defaultdict(AskedWords)
     for (request, term), weight in words.items():
         asked[request].add_term(term, weight)
-    if anchors is not None:
-        written = anchors.filter(pc.is_in(anchors["kind"], value_set=constants(tuple(_WRITTEN))))
-        for request, kind, value in zip(
-            *(written[name].to_pylist() for name in ("request_id", "kind", "value")), strict=True
-        ):
-            asked[request].written.append(partial(_WRITTEN[kind], value))
+    written = anchors.filter(pc.is_in(anchors["kind"], value_set=constants(tuple(_WRITTEN))))
+    for request, kind, value in zip(
+        *(written[name].to_pylist() for name in ("request_id", "kind", "value")), strict=True
+    ):
+        asked[request].written.append(partial(_WRITTEN[kind], value))
     return asked
 
 
@@ -160,18 +150,17 @@ _WRITTEN = {"literal": _whole_words, "identifier": _whole_words, "regex": _match
 
 
 def best_passage(
-    units: Units, opening: int, closing: int, focus: tuple[int, int], log: bool, limits: tuple[int, int], hits: Hits
+    units: Units, opening: int, closing: int, error: int | None, limits: tuple[int, int], hits: Hits
 ) -> tuple[int, int]:
     """The units [first, end) that are kept of the text [opening, closing): whole statements.
 
-    The text exceeds the limits, of tokens and of characters; `focus` are the first and last unit of what was ranked, of a log its first error line.
+    The text exceeds the limits, of tokens and of characters; `error` is the unit of a log's first error line, else its first.
     """
-    first, last = focus
     start, end = opening, min(units.reach(opening, closing, *limits))
-    if end <= last and first > opening:
-        start = max(first - 2 * log, opening)
+    if error is not None and end <= error:
+        start = max(error - 2, opening)
         end = min(units.reach(start, closing, *limits))
-    if log or end >= closing:
+    if error is not None or end >= closing:
         return start, units.without_blank(start, end)
     head = best = start, _end(units, start, end)
     hits = hits[bisect_left(hits, (start,)) : bisect_left(hits, (closing,))]
@@ -182,7 +171,7 @@ def best_passage(
         end = min(units.reach(begin, closing, *limits))
         return begin, end if end >= closing else _end(units, begin, end)
 
-    containing = {unit if unit < last else last for unit, _, _ in hits} if most < everything else ()
+    containing = {unit for unit, _, _ in hits} if most < everything else ()
     for unit in sorted(containing):
         # A passage begins with the statement, or the part of a long line, that contains a word.
         begin = _begin(levels, unit, tried)

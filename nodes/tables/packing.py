@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, int32, int64, int64s, place, spans, string, strings, table, text
+from ..schema import boolean, caller, int32, int64, place, spans, string, table, text
 
 _PLACE = place("its place in the pool")
 
@@ -10,14 +10,13 @@ PACKS = table(
     "packs",
     key=("request_id", "evidence_id"),
     order=("request_id", "position"),
-    doc="Ranked candidates as items: merged with neighbors, duplicates dropped, conflict sets together, caps applied.",
+    doc="Ranked candidates as items: duplicates dropped, conflict sets together, caps applied.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row that leads the item", of="candidates"),
     place=_PLACE,
     position=int32("order of the item, from 1; 0 = dropped"),
     reason_code=string("why it was dropped; null = kept", nullable=True),
-    merged_into=string("evidence_id of the item that swallowed it", nullable=True),
-    members=int64s("places in the pool of its rows, in document order, the lead included", digest=False, stored=False),
+    merged_into=string("evidence_id of the item with the same text", nullable=True),
     standing=string("how the text may speak"),
     form=string("full, excerpt, summary, fact, reference, conflict-note or hint"),
     history=boolean("shown as history"),
@@ -87,8 +86,6 @@ TRIMMED = table(
     place=_PLACE,
     position=caller(int32("order in the block, from 1", of="trims.shown")),
     label=caller(string("`kind#n`")),
-    merged_rows=caller(strings("evidence ids in the item, in document order")),
-    members=int64s("their places in the pool", digest=False, stored=False),
     visible_text=caller(text("the text as shown, before fencing")),
     visible_sha256=caller(string("SHA-256 of visible_text, hex", of="trimmed.visible_text")),
     tokens=caller(int32("tokens of visible_text under the contract's counter")),

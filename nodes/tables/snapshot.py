@@ -58,7 +58,7 @@ SNAPSHOTS = table(
     block_ref=caller(string("the block", nullable=True)),
     visible_sha256=caller(string("SHA-256 of the rendered block")),
     recalled=int64("candidates: selected_rows + hidden + rejected"),
-    selected_rows=caller(int64("rows shown: items, and the rows merged into them")),
+    selected_rows=caller(int64("rows shown")),
     hidden=int64("withheld from the model, kept for the record"),
     rejected=int64("dropped by rank, packing or budget"),
     redacted=int64("selected rows with a masked span"),

@@ -143,7 +143,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     listed = {row: verdicts[row] for row in stopped[ROWS_EXPLAINED:]}
     if not rows:
         raise _nothing(evidence)
-    visible = {id_: item for item in seen.tables["trimmed"].to_pylist() for id_ in item["merged_rows"]}
+    visible = {item["evidence_id"]: item for item in seen.tables["trimmed"].to_pylist()}
     answers = []
     for row in rows:
         lines = _lines(frame, row, seen.request["as_of"])

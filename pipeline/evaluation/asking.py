@@ -93,13 +93,10 @@ class JudgedRun:
         rows = self.run.table(name, texts="visible_text" in columns)
         rows = rows.filter(pc.is_in(rows["request_id"], pa.array(list(asked), pa.string())))
         frame = rows.select(["request_id", *columns]).to_pandas()
-        return self.judged(frame.assign(query_id=frame["request_id"].map(asked)))
-
-    def judged(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows with doc_id of their evidence_id, if they have one."""
-        if "evidence_id" not in rows:
-            return rows
-        return rows.assign(doc_id=rows["evidence_id"].map(pd.concat([*self.documents.values()])))
+        frame = frame.assign(query_id=frame["request_id"].map(asked))
+        if "evidence_id" not in frame:
+            return frame
+        return frame.assign(doc_id=frame["evidence_id"].map(pd.concat([*self.documents.values()])))
 
 
 def under(query: str, system: str) -> str:

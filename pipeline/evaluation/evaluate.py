@@ -119,8 +119,8 @@ def _values(asked: JudgedRun, metrics: Sequence[str], trec: Path) -> pd.DataFram
 
 
 def _rankings(asked: JudgedRun) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Ranking per system: the lanes by the best score of a row, their fusion, the line, and the documents whose text
-    blocks show, in the order of their items; an item may show rows of several documents, such as adjacent turns.
+    """Ranking per system: the lanes by the best score of a row, their fusion, the line, and the documents that blocks
+    show or name, in the order of their items.
     """
     measured = [lane.name for lane in asked.lanes if lane.measured]
     hits = asked.table("hits", FULL, ["lane", "evidence_id", "score", "withheld"])
@@ -131,11 +131,10 @@ def _rankings(asked: JudgedRun) -> Iterator[tuple[str, pd.DataFrame]]:
     ranked = asked.table("ranked", FULL, ["evidence_id", "rank"])
     yield FULL, _best(ranked.assign(score=1.0 / ranked["rank"].astype(np.float64)))
     for system in asked.budgets[1:]:
-        shown = asked.table("trimmed", system, ["merged_rows", "position", "tokens"])
-        shown = shown[shown["tokens"] > 0].explode("merged_rows").rename(columns={"merged_rows": "evidence_id"})
+        shown = asked.table("trimmed", system, ["evidence_id", "position"])
         shown = shown.sort_values(["query_id", "position"], kind="stable")
         place = shown.groupby("query_id").cumcount().to_numpy(dtype=np.float64) + 1.0
-        yield system, _best(asked.judged(shown.assign(score=1.0 / place)))
+        yield system, _best(shown.assign(score=1.0 / place))
 
 
 def fused_ranking(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -206,7 +206,6 @@ class Item:
             f"version {citation['version']}" if citation["version"] else None,
             None if citation["resolves"] else "the citation does not resolve",
             f"as {item['form']}" if item.get("form") not in (None, "full") else None,
-            f"{counted(len(item['merged_rows']), 'row')} merged" if len(item.get("merged_rows") or ()) > 1 else None,
             "history" if item.get("history") else None,
             "a competing claim may exist" if item.get("conflict_note") else None,
             "a span is masked" if decision.get("redacted") else None,

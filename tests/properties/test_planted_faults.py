@@ -345,7 +345,7 @@ def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and fences cost nothing."""
     for name in ("FRAME", "BARE_FRAME"):
         monkeypatch.setattr(greedy_fit, name, "")
-    monkeypatch.setattr(greedy_fit.Fitting, "frames", lambda *_: [""])
+    monkeypatch.setattr(greedy_fit.Fitting, "around", lambda *_: "")
 
 
 def lines_counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ ROWS = {
          "recency": 0.0, "actionability": 0.0, "diversity": 0.0, "scope": 0.0, "selected_reason": "matched failing test name"},
     ],
     "trimmed": [
-        {"label": "test-log#1", "evidence_id": "e1", "form": "excerpt", "merged_rows": ["e1", "e3"], "history": False,
+        {"label": "test-log#1", "evidence_id": "e1", "form": "excerpt", "history": False,
          "conflict_note": True, "visible_text": "FAILED: the role is admin"},
     ],
     "hits": [
@@ -56,7 +56,7 @@ ROWS = {
          "would_reject_by": None, "redacted": True, "rank": 1, "path": "logs/auth.log", "source_id": "artifact:logs"},
         {"evidence_id": "e2", "outcome": "rejected", "stage": "rank", "reason_code": "low_score",
          "would_reject_by": None, "redacted": False, "rank": 2, "path": "docs/b.md", "source_id": "workspace:shop"},
-        {"evidence_id": "e3", "outcome": "selected", "stage": "pack", "reason_code": "merged",
+        {"evidence_id": "e3", "outcome": "selected", "stage": "project", "reason_code": "selected",
          "would_reject_by": None, "redacted": False, "rank": 3, "path": "logs/auth.log", "source_id": "artifact:logs"},
         {"evidence_id": "e4", "outcome": "hidden", "stage": "gate", "reason_code": "not_model_visible",
          "would_reject_by": None, "redacted": False, "rank": None, "path": None, "source_id": "artifact:ci"},
