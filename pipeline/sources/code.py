@@ -16,7 +16,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -76,47 +75,39 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     """
     outline = Outline([], statements=(statements := list[int]()))
     parts = None if grammar(splitter).whole else _stretches(lines, splitter, 0, lines.count)
-    for row, part, own in parts or [_Stretch(0, _parsed(splitter, lines.data)[0], range(lines.count))]:
+    for row, part in parts or [(0, _parsed(splitter, lines.data)[0])]:
         if part is None:
             return outline_plain_code(lines)
-        outline.symbols += ((row + line, name) for line, name in part.symbols if line in own)
-        outline.calls += ((row + line, name) for line, name in part.calls if line in own)
-        statements += (part.statements or ())[own.start : own.stop]
+        outline.symbols += ((row + line, name) for line, name in part.symbols)
+        outline.calls += ((row + line, name) for line, name in part.calls)
+        statements += part.statements or ()
         for chunk in part.chunks:
-            start, end = row + max(chunk.start, own.start), row + min(chunk.end, own.stop)
+            start, end = row + chunk.start, row + chunk.end
             before = outline.chunks[-1] if outline.chunks else None
             if before and before.loose and chunk.loose and before.section == chunk.section:
-                before.end = max(before.end, end)
-            elif not all(lines.blank(line) for line in range(start, end)):
+                before.end = end
+            else:
                 outline.chunks.append(Chunk(start, end, chunk.section, parent=chunk.parent, loose=chunk.loose))
     outline.chunks = _Layout(lines).joined(outline.chunks)
     return outline
 
 
-class _Stretch(NamedTuple):
-    """Lines of a file that are parsed by themselves: `own` are their numbers in the outline, whose line 0 is `row` of the file."""
-
-    row: int
-    outline: Outline | None
-    own: range
-
-
 def _stretches(
     lines: Lines, splitter: str, first: int, end: int, margin: int = 0, head: bytes = b"", tail: bytes = b""
-) -> list[_Stretch] | None:
-    """The stretches of lines [first, end), which are indented by `margin`, each parsed between `head` and `tail`; None if it has
-    none.
+) -> list[tuple[int, Outline]] | None:
+    """The stretches of lines [first, end), which are indented by `margin`, each with its first line and its outline, parsed between
+    `head` and `tail`, which the first and the last have as well; None if there are none.
     """
-    found, start, tries, above, raw = list[_Stretch](), first, 0, head.count(b"\n"), lines.raw
+    found, start, tries, inside, raw = list[tuple[int, Outline]](), first, 0, head.count(b"\n"), lines.raw
     below = [line for line in range(first + 1, end) if not raw[line - 1].strip() and not raw[line][:margin].strip()]
     for line in [*(line for line in below if not _INSIDE.match(raw[line], margin)), end]:
         long = lines.size(start, line) > MAX_BYTES
         parts = _members(lines, splitter, start, line) if long and not margin else None
         if parts is None:
-            outline, parses = _parsed(splitter, head + lines.text(start, line) + tail, above)
-            if outline is not None and outline.statements is not None and parses:
-                last = above + line - start if line < end else len(outline.statements)
-                parts = [_Stretch(start - above, outline, range(above if start > first else 0, last))]
+            own = inside if start > first else 0, None if line == end else inside + line - start
+            outline, parses = _parsed(splitter, head + lines.text(start, line) + tail, inside, *own)
+            if outline is not None and parses:
+                parts = [(start - inside + own[0], outline)]
         if parts is not None:
             found += parts
             start, tries = line, 0
@@ -125,7 +116,7 @@ def _stretches(
     return found if start == end else None
 
 
-def _members(lines: Lines, splitter: str, start: int, end: int) -> list[_Stretch] | None:
+def _members(lines: Lines, splitter: str, start: int, end: int) -> list[tuple[int, Outline]] | None:
     """The stretches of a definition between the lines above its first indented one and those below the last."""
     inside = [line for line in range(start, end) if lines.indent(line) and not lines.blank(line)]
     if not inside:
@@ -136,9 +127,11 @@ def _members(lines: Lines, splitter: str, start: int, end: int) -> list[_Stretch
 
 
 @lru_cache(maxsize=4096)
-def _parsed(splitter: str, data: bytes, inside: int = 0) -> tuple[Outline | None, bool]:
-    """The outline of code before short chunks are joined, None if it is none, and whether it parsed without an error, and as a
-    part of one definition if its first lines, as many as `inside`, are the head of one.
+def _parsed(
+    splitter: str, data: bytes, inside: int = 0, first: int = 0, end: int | None = None
+) -> tuple[Outline | None, bool]:
+    """The outline of lines [first, end) of code before short chunks are joined, None if it is none, and whether the code parsed
+    without an error, and as a part of one definition if its first lines, as many as `inside`, are the head of one.
     """
     data = data.removeprefix(b"\xef\xbb\xbf")
     rules, lines = grammar(splitter), Lines(data)
@@ -160,8 +153,18 @@ def _parsed(splitter: str, data: bytes, inside: int = 0) -> tuple[Outline | None
         of_definition = node.start_byte in starts or node.end_byte in ends
         if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF and not of_definition:
             calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
-    outline = Outline(_Layout(lines, inside).of(definitions), sorted(symbols), sorted(calls.values()))
-    outline.statements = levels_of_tree(lines, root, inside)
+    end = lines.count if end is None else end
+    outline = Outline(
+        [
+            Chunk(low - first, high - first, chunk.section, parent=chunk.parent, loose=chunk.loose)
+            for chunk in _Layout(lines, inside).of(definitions)
+            for low, high in [(max(chunk.start, first), min(chunk.end, end))]
+            if not all(lines.blank(line) for line in range(low, high))
+        ],
+        [(line - first, name) for line, name in sorted(symbols) if first <= line < end],
+        [(line - first, name) for line, name in sorted(calls.values()) if first <= line < end],
+        statements=levels_of_tree(lines, root, inside)[first:end],
+    )
     divided = not inside or any(each.start < inside < each.end for each in definitions)
     return outline, divided and not root.has_error
 
