@@ -155,7 +155,9 @@ def _chunks(
         shown = max(start, mark)
         text = _text(data, secrets, shown, end)
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
-        symbols, calls, links = ((), (), ()) if inside else (_names(*each, first, last + 1) for each in names)
+        symbols, calls, links = (
+            ((), (), ()) if inside else (_names(each[0], each[1], first, last + 1) for each in names)
+        )
         whole = not (log or inside) and text.removesuffix("\n").count("\n") == last - first
         chunks.append(
             DocumentChunk(
