@@ -227,6 +227,6 @@ def test_a_cut_inside_of_a_line_is_marked(capsys: pytest.CaptureFixture[str]) ->
     index(capsys, {"bundle.js": STRETCHES["bundle.js"][0], "short.js": "f7(x7)\n"})
     code, out, err = run("ask", "f7 x7", "--project", "p", "--max-tokens", "400", capsys=capsys)
     assert code == 0, err
-    blocks = re.split(r"^\[", out, flags=re.MULTILINE)[1:]
+    blocks = [block for block in re.split(r"^\[", out, flags=re.MULTILINE)[1:] if "\n|" in block]
     assert {"bundle.js" in block for block in blocks} == {True, False}
     assert all(("\n… " in block) == ("bundle.js" in block) for block in blocks)

@@ -290,7 +290,7 @@ class _Room:
         return start, start if little and self._chosen else end, bound
 
     def _error(self, n: int) -> int | None:
-        """The unit of a log's first error line, else its first; None for what is no log."""
+        """The unit of a log's first error line, else its first; None for any other item."""
         units, opening = self._units, self._units.first[n]
         if not self._request.items[n].is_log:
             return None

@@ -72,8 +72,8 @@ def strict_items(block: str) -> list[Item]:
         at += 1
     feet = [line for line in lines[at:-1] if not re.match(rf"\[(?:{KIND})#\d+\]: ", line)]
     assert not feet, "nothing but footnotes is below the fence"
-    labels = [item.label for item in items]
-    assert len(set(labels)) == len(labels), "a label stands once"
+    numbers = [item.label.partition("#")[2] for item in items]
+    assert len(set(numbers)) == len(numbers), "a number stands once"
     return items
 
 
