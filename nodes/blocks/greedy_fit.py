@@ -5,8 +5,7 @@ chosen and the limit that bound; and `measure`, which counts what the items of m
 
 Policy `statement/2`: best item first, each whole. One that does not fit is cut between statements to the passage that covers
 most of the query (see `passages`), if at least `LEAST_TOKENS` of it remain or nothing was chosen before. Of any other the
-block says only where it is, so that a reader may open it; up to half of the room is kept for the places of the next `PLACES`
-items. Then the next, possibly smaller, item is tried.
+block says only where it is, so that a reader may open it; up to half of the room is kept for the places of the next items. Then the next, possibly smaller, item is tried.
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 
@@ -50,8 +49,8 @@ do not."""
 ITEMS, TOKENS, CHARS, CHUNK, DISPUTE = range(5)
 LEAST_TOKENS = 60
 """A budget leaves at least so many tokens of a text that it cuts."""
-PLACES = 3
-"""For so many of the next items a text leaves room to say where they are."""
+PLACES, TOKENS_PER_PLACE = 3, 400
+"""For so many of the next items a text leaves room to say where they are, and for one in so many tokens of a larger budget."""
 ERROR_LINE = re.compile(
     r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗".encode(),
     re.MULTILINE,
@@ -277,7 +276,8 @@ class _Room:
         opening, closing = units.first[n], units.closing[n]
         behind = 0
         if request.items[n].dispute is None:
-            behind = sum([cost.tokens for cost in request.beside[n + 1 : n + 1 + PLACES]])
+            places = max(PLACES, request.budget.max_tokens // TOKENS_PER_PLACE)
+            behind = sum([cost.tokens for cost in request.beside[n + 1 : n + 1 + places]])
         room, most = left.tokens - min(behind, left.tokens // 2), request.budget.max_chunk_tokens
         whole, long = units.cost(opening, closing)
         if opening < closing and whole <= min(room, most) and long <= left.chars:
