@@ -129,6 +129,8 @@ def sub_queries(
         for rule in () if contract["denied"] or effort == "none" else rules.get(contract["purpose"], ()):
             text = "\n".join(words for part, words in parts.items() if words and part in rule["parts"])
             lanes = _lanes(rule["lanes"], contract["mode_lanes"], effort)
+            if request["regexes"] and not text.strip():  # what is written, and nothing that is near
+                text, lanes = "\n".join(request["regexes"]), [lane for lane in lanes if lane == "exact"]
             required = not {*(contract["required_evidence"] or ())}.isdisjoint(rule["requires"] or ())
             if not lanes or not (text.strip() or required):
                 continue
@@ -209,7 +211,7 @@ def _parts(request: Mapping[str, Any], anchors: Iterable[Named]) -> dict[str, st
     told = {*_WEIGHTS} - {"stack_trace", "session_events"}
     besides = told - {"question"}  # its names stand in it, and would count twice
     return {
-        "question": "\n".join([request["question"], *(request["regexes"] or ())]),
+        "question": request["question"] or request["error_text"] or request["failing_test"],
         "context": request["context_summary"],
         "failing_test": request["failing_test"],
         "error": named("error", origins={*told, "stack_trace"})

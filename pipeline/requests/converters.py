@@ -89,7 +89,8 @@ def regexes(value: Any, at: str) -> list[str]:
         try:
             re2.compile(item, quiet)
         except re2.error as error:
-            raise InputError.described("a regular expression of RE2", str(error), f"{at}[{index}]") from None
+            got = error.args[0].decode(errors="replace")
+            raise InputError.described("a regular expression of RE2", got, f"{at}[{index}]") from None
     return found
 
 
