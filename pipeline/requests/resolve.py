@@ -181,10 +181,9 @@ class RequestResolver:
             raise AccessError(f"Expected a project that is granted to {self.principal}, got none", at=row.at, hint=hint)
         for required in ("project", "purpose"):
             if not request.get(required):
-                hint = (
-                    "name one in the request or by `--project`; `status` lists yours" if required == "project" else ""
-                )
-                raise InputError.described(f"a {required}", "none", row.place_of(required), hint=hint)
+                yours = self.grants.projects(self.principal) if required == "project" else ()
+                one = f"a {required}" + (f", one of {', '.join(yours)}" if yours else "")
+                raise InputError.described(one, "none", row.place_of(required))
         if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
             raise InputError.described("a question or an anchor", "neither", row.place_of("question"))
         named = "request_id" in request
