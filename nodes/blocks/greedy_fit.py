@@ -275,7 +275,7 @@ class _Room:
         request, units = self._request, self._units
         opening, closing = units.first[n], units.closing[n]
         behind = 0
-        if request.items[n].dispute is None:
+        if self._chosen and request.items[n].dispute is None:
             places = max(PLACES, request.budget.max_tokens // TOKENS_PER_PLACE)
             behind = sum([cost.tokens for cost in request.beside[n + 1 : n + 1 + places]])
         room, most = left.tokens - min(behind, left.tokens // 2), request.budget.max_chunk_tokens

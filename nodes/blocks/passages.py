@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from ..columns.keys import constants
 from ..columns.numbers import RESOLUTION
 from .line_units import DULL, PART, Units
 
+_QUIET = re2.Options()
+_QUIET.log_errors = False
 PREFIX = 5
 """Bytes of a word that are compared."""
 _ENDINGS = {4: (b"s", b"e", b"i", b"*"), 3: (b"s", b"es", b"ed", b"er", b"in", b"*e", b"*i")}
@@ -108,8 +111,9 @@ class AskedWords:
             number = len(weights)
             found += [(at, number + ending) for at, ending in word.places(data, lowered)]
             weights += [weight] * len(word.endings)
+        bounds = [(units.start[low], units.start[high]) for low, high in pairwise(units.first)]
         for number, places in enumerate(self.written, len(weights)):
-            found += [(at, number) for at in places(data)]
+            found += [(low + at, number) for low, high in bounds for at in places(data[low:high])]
         weights += [2 * sum(self.words.values()) or 1] * len(self.written)
         at, of = np.array(found, np.int64).reshape(-1, 2).T
         unit = np.searchsorted(units.start, at, "right") - 1
@@ -131,7 +135,7 @@ def asked_by(words: Mapping[tuple[str, str], float], anchors: pa.Table) -> dict[
 
 
 def _matches(regex: str, text: bytes) -> Iterator[int]:
-    return (found.start() for found in re2.finditer(regex, text))
+    return (max(found.start(), found.end() - 1) for found in re2.finditer(regex, text, _QUIET))
 
 
 def _whole_words(written: str, text: bytes) -> Iterator[int]:

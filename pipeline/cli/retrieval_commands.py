@@ -172,7 +172,7 @@ def ask(
         "failing_test": failing_test,
         "error_text": error_text,
         "current_files": file or None,
-        "regexes": [*map(re.escape, literal or ()), *(regex or ())] or None,
+        "regexes": [*map(_written, literal or ()), *(regex or ())] or None,
         "as_of": as_of,
         "max_tokens": max_tokens,
     }
@@ -218,6 +218,11 @@ def ask(
     if any(each["condition"] == "nothing_granted" for each in found.conditions):
         note(READABLE)
     return exit_code_of({found.status: 1})
+
+
+def _written(text: str) -> str:
+    """The regular expression of a text, in printable characters."""
+    return re.escape(text).replace("\\\n", r"\n").replace("\\\t", r"\t")
 
 
 def _given(settings: Any, name: str) -> bool:

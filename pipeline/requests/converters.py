@@ -27,6 +27,8 @@ Converter = Callable[[Any, str], Any]
 
 MAX_NAME = 512
 """Longest id or name, in characters."""
+MAX_REGEXES, MAX_PROGRAM = 16, 2_000
+"""Regular expressions of a request, and the instructions that RE2 makes of one: of `\\pL+` 1,201."""
 MAX_TEXT = 1_000_000
 """Longest question, error text, state or other free text of a request, in characters."""
 
@@ -82,15 +84,23 @@ def names(value: Any, at: str) -> list[str]:
 
 
 def regexes(value: Any, at: str) -> list[str]:
-    """A list of regular expressions of RE2, whose time is linear in the text."""
-    quiet = re2.Options()
+    """A list of at most `MAX_REGEXES` regular expressions, RE2: it never backtracks, and its time grows with the size of its
+    program, which is limited.
+    """
+    quiet, found = re2.Options(), names(value, at)
     quiet.log_errors = False
-    for index, item in enumerate(found := names(value, at)):
+    if len(found) > MAX_REGEXES:
+        raise InputError.described(f"at most {MAX_REGEXES} regular expressions", str(len(found)), at)
+    for index, item in enumerate(found):
         try:
-            re2.compile(item, quiet)
+            size = re2.compile(item, quiet).programsize
         except re2.error as error:
             got = error.args[0].decode(errors="replace")
             raise InputError.described("a regular expression of RE2", got, f"{at}[{index}]") from None
+        if size > MAX_PROGRAM:
+            what = f"a regular expression of at most {MAX_PROGRAM:,} instructions"
+            hint = "repetitions such as {1,500} count as often as they repeat"
+            raise InputError.described(what, f"{size:,}", f"{at}[{index}]", hint=hint)
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -150,14 +151,15 @@ def _retrieve(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
 
 def _before_prompt(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     """The block as the output of a hook of Claude Code, which adds no plain text of a tool to a prompt, and of Codex; an
-    empty output for a prompt with few words to search for, or if nothing matches it strongly.
+    empty output for a prompt with few words to search for, if nothing matches it strongly, or if it cannot be asked.
     """
     output = {}
     if len({*tokens_of(given["question"])}) >= PROMPT_WORDS:
-        found = at.retrieve({**given, "intent_source": "runtime"})
-        if found["block"] and all(each["condition"] != "no_strong_match" for each in found["conditions"]):
-            added = {"hookEventName": "UserPromptSubmit", "additionalContext": found["block"]}
-            output = {"hookSpecificOutput": added}
+        with suppress(InputError):  # a prompt goes on without a block
+            found = at.retrieve({**given, "intent_source": "runtime"})
+            if found["block"] and all(each["condition"] != "no_strong_match" for each in found["conditions"]):
+                added = {"hookEventName": "UserPromptSubmit", "additionalContext": found["block"]}
+                output = {"hookSpecificOutput": added}
     return None, [json_document(output)]
 
 

@@ -28,8 +28,8 @@ _FREE_STEPS = 400
 _BYTES_A_STEP = 40
 _READ_BYTES = 1 << 16
 """The parser calls back about every 240 bytes of ordinary code; far more often means that the text is not code."""
-_MOST_BYTES = {"kotlin": 48_000}
-"""Splitters whose grammar recovers in quadratic time without reporting more steps; longer files are not parsed."""
+_MOST_BYTES = {"haskell": 96_000, "kotlin": 48_000, "lua": 32_000, "scala": 24_000}
+"""Splitters whose grammar recovers in quadratic time without reporting more steps; longer stretches are not parsed."""
 _DEPTH = 500
 """Patterns do not match deeper in a tree, as queries inspect all ancestors of a node. Code is far less deep."""
 _RUBBLE = 2_000
