@@ -245,6 +245,8 @@ def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
         request["denied_sources"] = [draw(_DENIED_SOURCE)]
     if draw(st.booleans()):
         request |= {"failing_test": "tests/auth/session.test.ts", "anchor_symbols": ["createUser"]}
+    if draw(st.integers(0, 3)) == 0:
+        request["regexes"] = [draw(st.sampled_from(["role|admin", "(?s)session.*role", "^ *export"]))]
     if draw(st.booleans()):
         request["budget"] = {
             "max_tokens": draw(st.integers(1, 400)),
