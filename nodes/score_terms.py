@@ -197,7 +197,7 @@ TERMS = (
     ),
     ScoreTerm(
         "title",
-        "how well the question and the name of its file, of a document also the headings, cover each other",
+        "how well the question and the name of its file cover each other; of a document also the headings, and half as much",
         "file",
         "lexical",
         reason="named in the question",

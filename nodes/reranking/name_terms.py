@@ -28,6 +28,8 @@ from ..text.text_analysis import terms_of_run
 
 IN_SENTENCE = 0.5
 """Most that a symbol named inside a sentence counts; one that is the whole question counts fully."""
+OF_SECTION = 0.5
+"""Most that the names of a section count: the words of its heading are in its text, too."""
 NAMESAKE = 1.5
 """Factor for a file that is named after the symbol: `SqlMapper.cs`, not `SqlMapper.Settings.cs`."""
 
@@ -71,7 +73,7 @@ def name_terms(
         paths = rows["path"].take(pa.array(document)).cast(pa.string()).fill_null("")
         headings = gathered(evidence["section"], row[document]).cast(pa.string()).fill_null("")
         titles = pc.binary_join_element_wise(paths, headings, " > ")
-        terms.title[document] = _title(owner[document], titles, _of_section, questions)
+        terms.title[document] = quantise(OF_SECTION * _title(owner[document], titles, _of_section, questions))
     return terms
 
 
