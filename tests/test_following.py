@@ -88,7 +88,7 @@ def test_of_several_projects_a_question_is_asked_in_the_one_that_follows_the_fol
     assert shown(capsys, "--corpus", corpus)[0] == ["okapi.md"]
     assert shown(capsys, "--corpus", corpus, "--project", "shop")[0] == ["src/walrus.md", "zebra.md"]
     monkeypatch.chdir(shop.parent)
-    assert "Expected a project, got none" in run("ask", "okapi", "--corpus", corpus, capsys=capsys)[2]
+    assert "next, shop" in run("ask", "okapi", "--corpus", corpus, capsys=capsys)[2]
 
 
 def test_a_question_needs_no_quotes_and_one_of_stop_words_matches_nothing_strongly(shop: Path, capsys: Capture):
