@@ -3,8 +3,8 @@
     python bench/human/measure.py EVALUATION_DATA FOLDER
     scoped-retrieval eval FOLDER/* --purpose answer-question --block 1200 --block 2400
 
-Reads the code collections that hold these repositories; their texts are not part of this project. The questions are
-never tuned on.
+Reads the code collections that hold these repositories; their texts are not part of this project. They chose one weight
+(`OF_SECTION`) and nothing else.
 """
 
 from __future__ import annotations
