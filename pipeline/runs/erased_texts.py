@@ -6,9 +6,8 @@ One rule: the rows of tables that refer to an erased row of evidence lose their 
 of it: its block, the notes on items that were checked against it, messages that quote values, and anchors and queries if it
 was an event of the session. A selected request loses all of its texts. A text stays as long as another row has it.
 
-Note: an item refers to every row that was merged into it. A refused request names no principal, so it counts as one of
-the user who started the run. A row that the corpus lost, as when it was rebuilt, has no known owner: it goes from runs in
-which the principal asked or audits a request that cites it.
+Note: a refused request names no principal, so it counts as one of the user who started the run. A row that the corpus lost,
+as when it was rebuilt, has no known owner: it goes from runs in which the principal asked or audits a request that cites it.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.digests import innermost
-from ...nodes.columns.keys import flat, flattened, pair_positions
+from ...nodes.columns.keys import flat, pair_positions
 from ...nodes.tables import CANDIDATES, SESSION_EVENTS
 from .parts import VIEWS
 
-_WHOSE = {"request_id", "evidence_id", "merged_rows", "record_id", "source_id", "principal", "asked_by", "project",
+_WHOSE = {"request_id", "evidence_id", "record_id", "source_id", "principal", "asked_by", "project",
           "condition"}  # fmt: skip
 """Columns that say what a row refers to, or whose it is."""
 READS: Mapping[str, list[str]] = {
@@ -111,7 +110,9 @@ def gone_from(tables: Tables, starter: str | None, ids: pa.Array, asked: Request
     selected = asked.among(tables["requests"], tables["failures"], starter)
     lost = asked.lost_rows(tables["citations"], selected)
     ids = pa.concat_arrays([ids, lost])
-    refers = {name: _refers(table, ids) for name, table in tables.items() if "evidence_id" in table.column_names}
+    refers = {
+        name: _among(table["evidence_id"], ids) for name, table in tables.items() if "evidence_id" in table.column_names
+    }
     items = tables["trimmed"].filter(refers["trimmed"])
     refers = {name: pc.or_(mask, _same_items(tables[name], items)) for name, mask in refers.items()}
     checks = tables["fact_checks"]
@@ -148,16 +149,6 @@ def gone_from(tables: Tables, starter: str | None, ids: pa.Array, asked: Request
     questions = len(selected) if pc.any(_among(of_requests, removed)).as_py() else 0
     shared = of_requests.filter(pc.and_(_among(of_requests, stored), _among(of_requests, left)))
     return Gone(set(removed.to_pylist()), questions, len(shared), frozenset(lost.to_pylist()))
-
-
-def _refers(table: pa.Table, evidence_ids: pa.Array) -> pa.Array:
-    """Which rows refer to one of these rows of evidence, alone or merged with others."""
-    refers = flat(_among(table["evidence_id"], evidence_ids))
-    if "merged_rows" not in table.column_names:
-        return refers
-    item, member = flattened(table["merged_rows"])
-    rows = pc.unique(pa.array(item).filter(_among(member, evidence_ids)))
-    return pc.or_(refers, _among(pa.array(range(table.num_rows), pa.int64()), rows.cast(pa.int64())))
 
 
 def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
