@@ -28,7 +28,7 @@ _SMALL_CLASS_BYTES = 1_600
 _GROUP_BYTES = 1_200
 _NAME_CHARACTERS = 120
 _TRIES = 16
-"""A stretch is parsed at most this often, each time with more lines."""
+"""A stretch ends at the first, second, fourth, eighth or sixteenth place where it could end."""
 _TESTERS = frozenset([b"describe", b"it", b"test", b"suite", b"context", b"bench"])
 _SELF = frozenset([b"self", b"cls", b"this"])
 _INSIDE = re.compile(rb"\s|[.()\[\]{}?&|,=:+*-]|$")
@@ -69,13 +69,12 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     """The definitions of a file in order, with the names it defines and the names it refers to.
 
     A file is parsed in stretches, so that versions of a file share most of the work. A stretch begins at the margin below a
-    blank line, and is the shortest one that parses without an error. If there is none among the first `_TRIES`, the file is
-    parsed as a whole. A definition that is longer than a chunk is parsed in stretches in the same way, each between its first
+    blank line, and is the shortest of those tried that parses without an error. If there is none, the file is parsed as a whole. A definition that is longer than a chunk is parsed in stretches in the same way, each between its first
     lines and its last.
     """
     outline = Outline([], statements=(statements := list[int]()))
     parts = None if grammar(splitter).whole else _stretches(lines, splitter, 0, lines.count)
-    for row, part in parts or [(0, _parsed(splitter, lines.data)[0])]:
+    for row, part in parts or [(0, _parsed(splitter, lines.data, errors=True))]:
         if part is None:
             return outline_plain_code(lines)
         outline.symbols += ((row + line, name) for line, name in part.symbols)
@@ -101,17 +100,18 @@ def _stretches(
     found, start, tries, inside, raw = list[tuple[int, Outline]](), first, 0, head.count(b"\n"), lines.raw
     below = [line for line in range(first + 1, end) if not raw[line - 1].strip() and not raw[line][:margin].strip()]
     for line in [*(line for line in below if not _INSIDE.match(raw[line], margin)), end]:
+        if (tries := tries + 1) & (tries - 1) and line < end:
+            continue
         long = lines.size(start, line) > MAX_BYTES
         parts = _members(lines, splitter, start, line) if long and not margin else None
         if parts is None:
             own = inside if start > first else 0, None if line == end else inside + line - start
-            outline, parses = _parsed(splitter, head + lines.text(start, line) + tail, inside, *own)
-            if outline is not None and parses:
+            if outline := _parsed(splitter, head + lines.text(start, line) + tail, inside, *own):
                 parts = [(start - inside + own[0], outline)]
         if parts is not None:
             found += parts
             start, tries = line, 0
-        elif (tries := tries + 1) == _TRIES or long:
+        elif tries >= _TRIES or long:
             return None
     return found if start == end else None
 
@@ -128,16 +128,16 @@ def _members(lines: Lines, splitter: str, start: int, end: int) -> list[tuple[in
 
 @lru_cache(maxsize=4096)
 def _parsed(
-    splitter: str, data: bytes, inside: int = 0, first: int = 0, end: int | None = None
-) -> tuple[Outline | None, bool]:
-    """The outline of lines [first, end) of code before short chunks are joined, None if it is none, and whether the code parsed
-    without an error, and as a part of one definition if its first lines, as many as `inside`, are the head of one.
+    splitter: str, data: bytes, inside: int = 0, first: int = 0, end: int | None = None, errors: bool = False
+) -> Outline | None:
+    """The outline of lines [first, end) of code before short chunks are joined. None if it is none, or if it has an error and may have
+    none; also if its first lines, as many as `inside`, should be the head of one definition and are not.
     """
     data = data.removeprefix(b"\xef\xbb\xbf")
     rules, lines = grammar(splitter), Lines(data)
-    root = rules.tree(data)
+    root = rules.tree(data, errors)
     if root is None:
-        return None, False
+        return None
     defined, referred = [], []
     for captures in rules.matches(root):
         if "reference" in captures:
@@ -145,6 +145,8 @@ def _parsed(
         else:
             defined.append(captures)
     definitions, symbols = _definitions(defined, data)
+    if inside and not any(each.start < inside < each.end for each in definitions):
+        return None
     names = [captures["name"][0] for captures in defined if "test" not in captures]
     starts, ends = {name.start_byte for name in names}, {name.end_byte for name in names}
     calls = {}
@@ -154,7 +156,7 @@ def _parsed(
         if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF and not of_definition:
             calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
     end = lines.count if end is None else end
-    outline = Outline(
+    return Outline(
         [
             Chunk(low - first, high - first, chunk.section, parent=chunk.parent, loose=chunk.loose)
             for chunk in _Layout(lines, inside).of(definitions)
@@ -165,8 +167,6 @@ def _parsed(
         [(line - first, name) for line, name in sorted(calls.values()) if first <= line < end],
         statements=levels_of_tree(lines, root, inside)[first:end],
     )
-    divided = not inside or any(each.start < inside < each.end for each in definitions)
-    return outline, divided and not root.has_error
 
 
 def outline_plain_code(lines: Lines) -> Outline:

@@ -48,23 +48,25 @@ class Grammar:
     whole: bool = False
     """Whether only whole files are code: parts of a template would be text."""
 
-    def tree(self, data: bytes) -> Node | None:
-        """The root of the syntax tree; None if the text is too far from the language to be worth the time."""
+    def tree(self, data: bytes, errors: bool = True) -> Node | None:
+        """The root of the syntax tree; None if the text is too far from the language to be worth the time, or has an error and
+        may have none.
+        """
         if self.most_bytes is not None and len(data) > self.most_bytes:
             return None
         left = _FREE_STEPS + len(data) // _BYTES_A_STEP
 
-        def stop(_offset: int, _broken: bool) -> bool:
+        def stop(_offset: int, broken: bool) -> bool:
             nonlocal left
             left -= 1
-            return left < 0
+            return left < 0 or (broken and not errors)
 
         try:
             root = self.parser.parse(lambda at, _point: data[at : at + _READ_BYTES], progress_callback=stop).root_node
         except ValueError:  # stopped
             self.parser.reset()
             return None
-        return None if _is_rubble(root) else root
+        return None if root.has_error and (not errors or _is_rubble(root)) else root
 
     def matches(self, root: Node) -> list[dict[str, list[Node]]]:
         """The captures of each match of the query, in the order of the text."""
