@@ -20,7 +20,7 @@ from typing import Any
 
 from ...nodes.errors import InputError, StoreError
 from ..storage.chain import Chain, Line
-from ..storage.file_access import keep_out, make_folder
+from ..storage.file_access import keep_out
 from .artifacts import Artifacts
 from .events import EventFile, LogReader, LogRows, Row, as_read, read_event_file, read_events
 from .masking import listed
@@ -119,7 +119,7 @@ def _chain(folder: Path) -> Chain:
 
 def _begun(folder: Path, session_id: str) -> Line:
     """The last line of a log that is made unless it is there."""
-    make_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     keep_out(folder)
     chain = _chain(folder)
     with chain.writing():

@@ -38,7 +38,6 @@ from numpy.typing import NDArray
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
 from ..storage.durable import read_whole, sync_all, write_atomic
-from ..storage.file_access import make_folder
 from ..storage.places import ObjectPlace, Place
 from .parts import Part
 from .postings import PostingLists, posting_lists
@@ -289,7 +288,7 @@ def write_pack(folder: Place, part: Part) -> Entry:
 
 def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Entry:
     """Write tables by file name as the pack `folder`, durably; returns its entry."""
-    make_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     files = {}
     for name, table in tables.items():
         sink = pa.BufferOutputStream()

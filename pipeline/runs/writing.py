@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from ..storage.durable import sync_all
-from ..storage.file_access import make_folder
 from ..storage.places import Place
 from .files import parquet_bytes, write_bytes
 
@@ -52,7 +51,7 @@ def _write(folder: Place, shard: str, name: str, table: pa.Table, files: list[Pl
     data = parquet_bytes(table)
     sha256 = hashlib.sha256(data).hexdigest()
     path = f"{'texts' if name == 'texts' else f'tables/{name}'}/{shard}-{token_hex(4)}-{sha256[:32]}.parquet"
-    make_folder((folder / path).parent)
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
     files.append(folder / path)
     write_bytes(folder / path, data, sync=False)
     return path, sha256

@@ -2,5 +2,5 @@
 
 - `places`: a path or URL; `durable`: atomic, durable writes
 - `chain`: hash-chained lines whose last one says what is current; `signing`: their signatures
-- `file_access`: permissions of written files, folders that are not sources, and locks
+- `file_access`: what others can read, folders that are not sources, and locks
 """

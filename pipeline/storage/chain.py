@@ -31,7 +31,7 @@ from filelock import FileLock, Timeout
 
 from ...nodes.errors import BusyError, MovedOnError, ScopedRetrievalError, StoreError, VerificationError
 from .durable import read_whole, sync_path
-from .file_access import file_mode_in, make_folder, open_new, system_errors
+from .file_access import system_errors
 from .places import ObjectPlace, Place
 from .signing import UNSIGNED, Signer
 
@@ -214,9 +214,8 @@ class Chain:
         with self._guard:
             if self._lock is None or self._process != os.getpid():  # nobody may use the lock of their parent
                 self._process = os.getpid()
-                make_folder(self.place.parent)
-                name = self.place.with_name(f".{self.place.name}.lock")
-                self._lock = FileLock(name, mode=file_mode_in(self.place.parent))
+                self.place.parent.mkdir(parents=True, exist_ok=True)
+                self._lock = FileLock(self.place.with_name(f".{self.place.name}.lock"))
         try:
             self._lock.acquire(WAIT_SECONDS)
         except Timeout as error:
@@ -232,7 +231,7 @@ class Chain:
         assert not isinstance(self.place, ObjectPlace)
         raw, end, acknowledged = self._tail()
         size = end + 1 if acknowledged else end
-        with open_new(self.place, append=True) as file:
+        with self.place.open("ab") as file:
             os.truncate(self.place, size)  # without what a crash cut off
             try:
                 file.write(data if acknowledged or raw is None else b"\n" + data)

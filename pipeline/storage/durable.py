@@ -7,7 +7,7 @@ Note: a rename is not durable before the containing folder is synced, whose own 
 refers to a file is written after the whole chain of folders was synced. A failed read does not prove absence: code that
 removes or replaces something because of a read uses `read_whole`, `entries` and `exists`, which
 distinguish absent or damaged files from those that are temporarily unreadable. On an object store, a single put is
-atomic and durable, and there is nothing to sync. For permissions, see `file_access`.
+atomic and durable, and there is nothing to sync.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from .file_access import make_folder, open_new
 from .places import ObjectPlace, Place
 
 TEMPORARY = ".tmp-"
@@ -34,7 +33,7 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
 
     Args:
         sync: bytes and name are on disk when this returns; else call `sync_all` later.
-        private: only the owner may read a new file, regardless of its folder's access; an existing file keeps its mode.
+        private: only the owner may read a new file, whatever the umask gives others; an existing file keeps its mode.
             On an object store, all users who may read the prefix can read it.
     """
     if isinstance(path, ObjectPlace):
@@ -42,7 +41,8 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
         return
     temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
-        with open_new(temporary, private=private) as file:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+        with os.fdopen(handle, "wb") as file:
             file.write(data)
             if sync:
                 file.flush()
@@ -124,20 +124,13 @@ def file_sha256(path: Place) -> str | None:
 def make_folders(path: Place, root: Place | None = None) -> None:
     """Make a folder and its missing parents, with their names synced to disk up to and including `root`.
 
-    Without `root`, syncs up to the first existing folder, and `path` is a new root: it and its new parents are
-    accessible to their owner only, as is `path` if it exists and is empty.
+    Without `root`, syncs up to the first existing folder, and a new `path` is a new root, which only its owner may open:
+    what is below has the access that the umask gives, once the owner opens it to others.
     """
     if isinstance(path, ObjectPlace) or isinstance(root, ObjectPlace):
         return
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
-    for folder in reversed(missing):
-        if root is None:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        else:
-            make_folder(folder)
-    if root is None and not missing and not any(path.iterdir()):
-        with suppress(PermissionError):  # another user's folder: its mode is theirs to decide
-            path.chmod(0o700)
+    path.mkdir(mode=0o777 if root else 0o700, parents=True, exist_ok=True)
     if root is not None:
         sync_up(path.parent, root)
     elif missing:

@@ -90,6 +90,9 @@ class ObjectPlace:
         info = self._info or self._translated(lambda: self.fs.info(self._key))
         return Stat(int(info["size"] or 0))
 
+    def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        """Nothing: a store has no folders."""
+
     def read_bytes(self) -> bytes:
         """The content of the object."""
         return self._translated(lambda: self.fs.cat_file(self._key))
