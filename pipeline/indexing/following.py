@@ -13,6 +13,7 @@ import glob
 import hashlib
 import os
 import time
+from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -229,7 +230,7 @@ def seen_in(request: IndexRequest) -> Seen:
     Raises:
         InputError: they cannot be listed.
     """
-    now, settled = time.time_ns(), True
+    now, newest, found = time.time_ns(), 0, array("q")
     digest = hashlib.sha256(str((request.history, request.selection)).encode())
     for root in (path.resolve() for path in request.paths):
         if request.history:
@@ -237,11 +238,16 @@ def seen_in(request: IndexRequest) -> Seen:
         here = os.fsencode(root)
         for below in request.selection.files(root, SourceReport()) if root.is_dir() else [b""]:
             name = b"%b/%b" % (here, below) if below else here
-            with suppress(OSError):  # it is gone, or in a folder that may not be entered
+            try:
                 of = os.lstat(name)
-                settled &= max(of.st_mtime_ns, of.st_ctime_ns) <= now - _RACY
-                digest.update(b"%b %d %d %d\0" % (name, of.st_size, of.st_mtime_ns, of.st_ctime_ns))
-    return Seen(digest.hexdigest(), settled)
+            except OSError:  # it is gone, or in a folder that may not be entered
+                continue
+            modified, changed = of.st_mtime_ns, of.st_ctime_ns
+            newest = max(newest, modified, changed)
+            found.extend((of.st_size, modified, changed))
+            digest.update(name + b"\0")
+    digest.update(found)
+    return Seen(digest.hexdigest(), newest <= now - _RACY)
 
 
 def file_of(settings: Settings) -> Path | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +52,11 @@ class Selection:
         else:
             of_git = Rules(root, ".gitignore")
             listed = list(walk(root, lambda path: _name(path) in _TOOL_FOLDERS or of_git.says(path), report))
-        kept = [path for path in listed if not rules.excludes(path)]
+        if not (ruled := rules.folders(listed)):
+            return listed
+        kept = [path for path in listed if path.rpartition(b"/")[0] not in ruled or not rules.excludes(path)]
         report.skip(_LEFT_OUT, len(listed) - len(kept))
-        if not rules.includes(listed):
+        if not rules.includes(ruled):
             return kept
         known = set(listed)
         ignored = Git(root).ignored() if in_git else walk(root, lambda path: _name(path) in _OF_GIT, SourceReport())
@@ -96,11 +98,18 @@ class Rules:
         """Whether a path is excluded."""
         return self.says(os.fsdecode(path)) is True
 
-    def includes(self, listed: Iterable[bytes]) -> bool:
-        """Whether a file that Git ignores may be included, by a pattern or by an ignore file, of those listed or above."""
-        name = self._name.encode()
-        files = [name, *(path for path in listed if path.endswith(name))]
-        specs = (spec for path in files for _, spec in self._about(self._here + os.fsdecode(path)))
+    def folders(self, listed: Iterable[bytes]) -> dict[bytes, list[tuple[int, GitIgnoreSpec]]]:
+        """The patterns about files in the folder of each of those listed, and in this one, where there are any: most folders have
+        none, and asking for each file takes as long as Git.
+        """
+        names = {b"", *(path.rpartition(b"/")[0] for path in listed)}
+        about = {name: [*self._given, *self._in((self._here + os.fsdecode(name)).rstrip("/"))] for name in names}
+        return {name: specs for name, specs in about.items() if specs}
+
+    @staticmethod
+    def includes(folders: Mapping[bytes, list[tuple[int, GitIgnoreSpec]]]) -> bool:
+        """Whether a file that Git ignores may be included."""
+        specs = [spec for specs in folders.values() for _, spec in specs]
         return any(pattern.include is False for spec in specs for pattern in spec.patterns)
 
     def says(self, path: str) -> bool | None:
