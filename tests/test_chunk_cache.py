@@ -19,7 +19,7 @@ from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
-from scoped_retrieval.pipeline.sources import document_reader
+from scoped_retrieval.pipeline.sources import document_reader, git_history
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -132,11 +132,17 @@ def commit(folder: Path, *more: str) -> None:
     git(folder, "commit", "-q", "--allow-empty", "-m", "x", *more)
 
 
-@pytest.mark.parametrize(("how", "seed"), [("work tree", 2), ("history", 9)])
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every path of a history is published on its own."""
+    monkeypatch.setattr(git_history, "BATCH_CHANGES", 1)
+    monkeypatch.setattr(importing, "PART_PLACEMENTS", 1)
+
+
+@pytest.mark.parametrize(("how", "seed"), [("work tree", 2), ("history", 9), ("history in parts", 2)])
 def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
-    tmp_path: Path, seed: int, how: str
+    tmp_path: Path, seed: int, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chance, with_git = random.Random(seed), how == "history"
+    chance, with_git = random.Random(seed), how.startswith("history")
     known, whole = World(tmp_path, with_git), World(tmp_path, with_git, whole=True, name="whole")
     known.write(README="# Shop\n\nText.\n")
     repository(known.tree)
@@ -146,7 +152,11 @@ def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
             edit(known.tree, chance)
         if chance.random() < 0.7:
             commit(known.tree, *(["--amend"] if known.times and chance.random() < 0.3 else []))
-        mine, theirs = known.index(), whole.index()
+        with monkeypatch.context() as patch:
+            if how == "history in parts":
+                in_parts(patch)
+            mine = known.index()
+        theirs = whole.index()
         unread += sum(mine.unread.values())
         assert mine.generation == theirs.generation
         assert (mine.rows, mine.places, mine.sources.masked) == (theirs.rows, theirs.places, theirs.sources.masked)
@@ -220,6 +230,52 @@ def test_a_blob_that_one_clone_lacks_and_another_has_is_read(tmp_path: Path) -> 
     (lacking / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     assert world.index(lacking, world.tree).places["history"] == 1
     assert world.index(lacking, world.tree).places["history"] == 2
+
+
+def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
+    world.write(**{name: f"# {name}\n\nText of {name}.\n" for name in "abcdef"})
+    repository(world.tree)
+    commit(world.tree)
+    world.write(c="# c\n\nOther text.\n")
+    commit(world.tree)
+    in_parts(monkeypatch)
+    inner, publications = importing._Import._publish, []
+
+    def publish(self, *given, **named):
+        publications.append(None)
+        if len(publications) == 4:
+            raise KeyboardInterrupt
+        return inner(self, *given, **named)
+
+    monkeypatch.setattr(importing._Import, "_publish", publish)
+    with pytest.raises(KeyboardInterrupt):
+        world.index()
+    assert paths_of(world.corpus) == {f"{name}.md" for name in "abc"}
+    world.write(d="# d\n\nAnother text.\n", e="# More\n\n# e\n\nText of e.\n")
+    commit(world.tree)
+    report = world.index()
+    assert report.unread["history"] >= 3
+    assert report.generation == whole.index().generation
+
+
+def test_a_shallow_clone_that_gets_its_history_gives_the_corpus_of_the_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that its first commit seemed to bring are known to be older then."""
+    world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    repository(origin)
+    for number, text in enumerate(("", "# B\n\nTwo.\n", "# B\n\nThree.\n")):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2024-01-0{number + 1}T00:00:00Z")
+        (origin / "a.md").write_text(f"# A\n\nOne.\n{text}")
+        commit(origin)
+    git(tmp_path, "clone", "-q", "--depth", "1", origin.as_uri(), "tree")
+    assert sum(world.index().places.values()) == 2
+    git(world.tree, "fetch", "-q", "--unshallow")
+    assert sum(world.index().places.values()) == 3
+    assert Corpus.open(world.corpus).generation == whole.index().generation
 
 
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])

@@ -8,14 +8,15 @@ The place of a row is its version, lines and bytes. An imported open placement w
 nothing: the stored one keeps its first recorded time. A closed one is matched by place and time, and may end an open
 one. In a source that was read completely, an open placement that the import does not mention ends `now`: superseded if
 its path still exists with other text, deleted if not. Text that comes back gets another placement, never one that began
-before it had ended.
+before it had ended. A stored placement that began during an imported one, in the same lines, is a part of it whose
+beginning was not known, as after a shallow clone; it is replaced.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
 
@@ -62,8 +63,9 @@ class PublishReport:
 class Import:
     """The input of a publication.
 
-    `new` are its rows. `complete_sources` of `projects` were read completely. `commits` are those of all projects, if they
-    change; `users` are those whose rows of complete sources may end, None for shared rows.
+    `new` are its rows. `complete_sources` of `projects` were read completely, except the paths in `standing`, by
+    source, which were published before; of the sources in `partly`, only these paths. `commits` are those of all projects, if
+    they change; `users` are those whose rows of complete sources may end, None for shared rows.
     """
 
     new: Incoming
@@ -71,6 +73,8 @@ class Import:
     complete_sources: Collection[str] = ()
     projects: Collection[str] = ()
     users: Collection[str | None] = ()
+    partly: Mapping[str, Collection[str]] = field(default_factory=dict)
+    standing: Mapping[str, Collection[str]] = field(default_factory=dict)
     commits: pa.Table | None = None
     redactor: str | None = None
 
@@ -81,13 +85,12 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     crowded = _small_packs(base)
     old = StoredRows.of(base, _concerned(base, import_, crowded))
     again = pc.is_in(old.evidence["evidence_id"], value_set=new.evidence["evidence_id"].combine_chunks()).to_numpy()
-    complete = (import_.projects, import_.users, import_.complete_sources)
-    old = old.with_segments(again | old.in_sources(*complete), crowded)
-    diff = difference(new, old.evidence, old.placements, old.in_sources(*complete), import_.now)
+    old = old.with_segments(again | _complete(old, import_), crowded)
+    diff = difference(new, old.evidence, old.placements, _complete(old, import_), import_.now)
     revision = _revision(old, new, diff, crowded)
     of_new_rows = int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
     next_ = Next(base, old, revision, redactor=import_.redactor, commits=import_.commits)
-    after = next_.write(_fresh(new, old, diff, revision), import_.now, diff.placements_added + of_new_rows)
+    after = next_.write(_fresh(new, old, diff, revision), import_.now, diff.placements_gained + of_new_rows)
     other = [*diff.changed["row"].to_numpy(), *diff.known[diff.described_anew]]
     report = PublishReport(
         generation=after.manifest.generation,
@@ -140,11 +143,20 @@ def _small_packs(base: Generation) -> set[str]:
 def _concerned(base: Generation, import_: Import, packs: Collection[str]) -> list[PackSegment]:
     """The segments whose rows the import may affect, and those of some packs."""
     owners = set(zip(*(import_.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
-    if import_.complete_sources:
+    if import_.complete_sources or import_.partly:
         owners.update(product(import_.projects, import_.users))
     found = base.segments(*map(set, zip(*owners, strict=True))) if owners else ()
     of_owners = [one for one in found if one.pack not in packs and (one.owner_project, one.owner_user) in owners]
     return [*of_owners, *in_use([base.packs[name] for name in packs], base.manifest.gone)]
+
+
+def _complete(old: StoredRows, import_: Import) -> NDArray[np.bool_]:
+    """Which stored rows have ended unless the import has them."""
+    whole, part = (
+        old.in_sources(import_.projects, import_.users, sources)
+        for sources in (import_.complete_sources, import_.partly)
+    )
+    return (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
 
 
 def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, packs: Collection[str]) -> Revision:
@@ -203,6 +215,8 @@ class ImportDifference:
     changed: pa.Table
     placements_added: int
     placements_closed: int
+    placements_gained: int
+    """By which stored rows have more than before: those added, without stored ones that are parts of imported ones."""
 
 
 def difference(
@@ -219,7 +233,7 @@ def difference(
     """
     known = _stored_rows(new.evidence, evidence)
     if not complete.any() and np.all(known < 0):
-        return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
+        return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0, 0)
     at = np.flatnonzero(known >= 0)
     stored_digests = evidence["row_digest"].take(pa.array(known[at]))
     anew = at[pc.not_equal(new.evidence["row_digest"].take(pa.array(at)), stored_digests).to_numpy()]
@@ -230,8 +244,8 @@ def difference(
     rows = known[new.placements["row"].to_numpy()]
     came = with_rows(new.placements, rows).filter(pa.array(rows >= 0))
 
-    ends, added, seen = _matched(came, old, now)
-    gone = is_open(old) & ~seen & complete[old["row"].to_numpy()]
+    ends, added, seen, part = _matched(came, old, now)
+    gone = is_open(old) & ~seen & ~part & complete[old["row"].to_numpy()]
     still = pc.is_in(row_keys(evidence.select(_PATH).take(old["row"]), _PATH), value_set=_open_paths(new))
     ended = np.maximum(_micros(now), micros(old["recorded_time"], 0))
     for name, chosen in (("superseded_at", still.to_numpy(False)), ("deleted_at", ~still.to_numpy(False))):
@@ -244,21 +258,26 @@ def difference(
     modified = np.zeros(old.num_rows, dtype=bool)
     for name in ends:
         modified |= ends[name] != micros(old[name], OPEN_END)
-    touched = np.union1d(old["row"].to_numpy()[modified], added["row"].to_numpy())
-    after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched)))
+    touched = np.union1d(old["row"].to_numpy()[modified | part], added["row"].to_numpy())
+    after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched) & ~part))
+    changed = sorted_placements(pa.concat_tables([after, added]))
     return ImportDifference(
         known=known,
         described_anew=anew,
-        changed=sorted_placements(pa.concat_tables([after, added])),
+        changed=changed,
         placements_added=added.num_rows,
-        placements_closed=int(np.count_nonzero(modified & is_open(old))),
+        placements_closed=int(np.count_nonzero(modified & ~part & is_open(old))),
+        placements_gained=changed.num_rows
+        - int(np.count_nonzero(np.isin(old["row"].to_numpy(), changed["row"].to_numpy()))),
     )
 
 
 def _matched(
     came: pa.Table, old: pa.Table, now: datetime
-) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray[np.bool_]]:
-    """The new ends of the old placements, the placements to add, and which old ones the import mentions."""
+) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray[np.bool_], NDArray[np.bool_]]:
+    """The new ends of the old placements, the placements to add, which old ones the import mentions, and which are parts
+    of imported ones.
+    """
     ends = {name: micros(old[name], OPEN_END).copy() for name in ("superseded_at", "deleted_at")}
     came_open, old_open = is_open(came), is_open(old)
     place, old_place = row_keys(came, PLACE), row_keys(old, PLACE)
@@ -282,7 +301,23 @@ def _matched(
     began = np.where(back, np.maximum(_micros(now), old_end[latest][before]) if len(latest) else began, began)
     field = came.schema.field("recorded_time")
     came = came.set_column(came.schema.get_field_index(field.name), field, pa.array(began).cast(field.type))
-    return ends, came.filter(pa.array(match < 0)), seen
+    return ends, came.filter(pa.array(match < 0)), seen, _parts(came, old)
+
+
+def _parts(came: pa.Table, old: pa.Table) -> NDArray[np.bool_]:
+    """Which old placements began during an imported one of the same row in the same place, see `git_history`."""
+    both = pa.concat_tables([came, old.select(came.column_names)])
+    place = row_keys(both, ("row", "line_start", "byte_start")).dictionary_encode().indices.to_numpy()
+    began = micros(both["recorded_time"], 0)
+    end = np.minimum(*(micros(both[name], OPEN_END) for name in ("superseded_at", "deleted_at")))
+    stored = np.arange(both.num_rows) >= came.num_rows
+    order = np.lexsort((~stored, began, place))  # at the same time, stored ones come first: they are no part
+    before = np.maximum.accumulate(np.where(stored[order], -1, np.arange(len(order))))
+    other = order[before]
+    part = (before >= 0) & stored[order] & (place[other] == place[order]) & (end[other] > began[order])
+    found = np.zeros(both.num_rows, dtype=bool)
+    found[order[part]] = True
+    return found[came.num_rows :]
 
 
 def _stored_rows(new: pa.Table, stored: pa.Table) -> NDArray[np.int64]:

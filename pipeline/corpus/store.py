@@ -174,7 +174,7 @@ class Corpus:
         """COMMITS of a project: source, full id, recorded time and branch of every commit of its histories."""
         return self._base.commits.filter(pc.equal(self._base.commits["owner_project"], project))
 
-    def publish(
+    def publish(  # noqa: PLR0913 - options by keyword
         self,
         rows: pa.Table,
         *,
@@ -185,6 +185,8 @@ class Corpus:
         now: datetime,
         encoder: Encoder | None = None,
         redactor: str | None = None,
+        partly: Mapping[str, Collection[str]] | None = None,
+        standing: Mapping[str, Collection[str]] | None = None,
     ) -> PublishReport:
         """Update the corpus with imported rows and publish the result as the current generation.
 
@@ -199,6 +201,8 @@ class Corpus:
             now: when rows are captured and missing ones end, with a time zone.
             encoder: encodes the rows that have no vector, once they are published.
             redactor: the detector of secrets, with its version, that was applied to `rows`; recorded.
+            partly: source id to the paths that `rows` contains completely, of a source that is published in parts.
+            standing: source id to paths of a complete source that were published before, in parts.
 
         Raises:
             BusyError: another writer held the lock for `WAIT_SECONDS`.
@@ -222,6 +226,8 @@ class Corpus:
                     complete_sources,
                     projects,
                     users={None, user, *new.evidence["owner_user"].unique().to_pylist()},
+                    partly=partly or {},
+                    standing=standing or {},
                     commits=_changed_commits(base, project, commits) if project and commits else None,
                     redactor=redactor,
                 ),

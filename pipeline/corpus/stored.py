@@ -7,7 +7,7 @@ digests are derived from the rows, and the generation's id from these, so all of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -89,6 +89,14 @@ class StoredRows:
         for name, values in named.items():
             found &= pc.is_in(self.evidence[name], value_set=pa.array([*values], pa.string())).to_numpy()
         return found
+
+    def among_paths(self, paths: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
+        """Which rows are at one of these paths, by source id, without rows of uncommitted files in work trees."""
+        found = np.zeros(self.evidence.num_rows, dtype=bool)
+        for source, values in paths.items():
+            at_path = pc.is_in(self.evidence["path"], value_set=pa.array(list(values), pa.string()))
+            found |= pc.and_(pc.equal(self.evidence["source_id"], source), at_path).to_numpy()
+        return found & self.evidence["workspace_root"].is_null().to_numpy()
 
     def segments_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The segment of each row, by position."""

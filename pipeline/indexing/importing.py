@@ -3,8 +3,8 @@
 Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a new generation and an `IndexReport`.
 
 Note: everything is read, checked and redacted before the first byte of the corpus is written, so malformed input leaves
-the corpus unchanged. With `history`, a checkout is read as its history plus its uncommitted files instead of its work tree:
-no text is imported under two sources.
+the corpus unchanged; only a long history is published in parts. With `history`, a checkout is read as
+its history plus its uncommitted files instead of its work tree: no text is imported under two sources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import platform
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -52,6 +52,8 @@ from .report import IndexReport
 
 Tables = Iterable[pa.Table]
 
+PART_PLACEMENTS = 150_000
+"""A history with more placements than this is published in parts."""
 _LIBRARIES = ("PyYAML", "lxml", "markdown-it-py", "pypdf", "python-docx", "tree-sitter", *WHEELS)
 
 
@@ -142,28 +144,37 @@ class _Import:
         self._ids: dict[str, list[pa.Array]] = defaultdict(list)
 
     def publish(self) -> None:
-        """Read everything, then publish it."""
-        report, read = self.report, list[pa.Table]()
+        """Read and publish: all at once, but histories last, and long ones in parts of paths."""
+        report, waiting, done = self.report, list[pa.Table](), dict[str, set[str]]()
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
             for kind, found in self._sources():
                 for rows in self._read(kind, found):
                     bar.update(rows.num_rows)
-                    read.append(rows)
+                    waiting.append(rows)
+                    if kind == "history" and sum(map(_placements, waiting)) >= PART_PLACEMENTS:
+                        partly = _paths(filter(_is_history, waiting))
+                        self._publish(waiting, partly=partly)
+                        for source, paths in partly.items():
+                            done.setdefault(source, set()).update(paths)
+                        waiting = []
         report.rows = {kind: len(pa.chunked_array(self._ids[kind], pa.string()).unique()) for kind in report.places}
         histories = report.sources.commits  # the rows of their work trees from imports without a history end
         ended = {f"workspace:{source.removeprefix('git:')}" for source in histories}
         complete = report.sources.complete_sources | ended
-        self._publish(pa.concat_tables(read or [NO_ROWS], promote_options="default"), complete, histories)
+        self._publish(waiting, complete_sources=complete, commits=histories, standing=done)
 
-    def _publish(self, rows: pa.Table, complete: Collection[str], histories: Mapping[str, pa.Table]) -> None:
+    def _publish(self, tables: list[pa.Table], **sources: Any) -> None:
         """Publish rows without vectors, and let the principal ask for them. The encoder is loaded before: one that does
         not answer leaves the corpus alone.
         """
-        encoder = self._loaded() if self.documents.cut or self.request.read else None
-        self._corpus = made_or_opened(self.settings)
-        if encoder is not None:
-            self._corpus.expect_encoder(encoder)
-        self.documents.keep_in(self._corpus.path)
+        rows = pa.concat_tables(tables or [NO_ROWS], promote_options="default")
+        opened = self._corpus is not None
+        if self._corpus is None:
+            encoder = self._loaded() if self.documents.cut or self.request.read else None
+            self._corpus = made_or_opened(self.settings)
+            if encoder is not None:
+                self._corpus.expect_encoder(encoder)
+            self.documents.keep_in(self._corpus.path)
         if rows.num_rows:
             self.say(f"writing what is new of {counted(rows.num_rows, 'row')}")
         published = self._corpus.publish(
@@ -172,14 +183,14 @@ class _Import:
             user=self.settings.principal,
             now=self.now,
             redactor=REDACTOR,
-            complete_sources=complete,
-            commits=histories,
+            **sources,
         )
         counts = asdict(published)
         del counts["generation"]
         self.report.published.update(counts)
-        if self.grant:
+        if self.grant and not opened:
             _grant(self.settings, self.report)
+        pa.default_memory_pool().release_unused()  # of the largest part so far
 
     def embed(self) -> str:
         """Encode the rows of this import that have no vector, with a bar or lines of progress; returns the generation."""
@@ -259,9 +270,20 @@ class _Import:
 
 def _placements(rows: pa.Table) -> int:
     """The number of placements of these rows."""
-    if PLACEMENT_LIST not in rows.column_names:
+    if not _is_history(rows):
         return rows.num_rows
     return int(pc.sum(pc.fill_null(pc.list_value_length(rows[PLACEMENT_LIST]), 1)).as_py() or 0)
+
+
+def _is_history(rows: pa.Table) -> bool:
+    return PLACEMENT_LIST in rows.column_names
+
+
+def _paths(tables: Iterable[pa.Table]) -> dict[str, set[str]]:
+    """The paths of these rows by source id."""
+    rows = pa.concat_tables([table.select(["source_id", "path"]) for table in tables])
+    found = rows.group_by("source_id").aggregate([("path", "distinct")]).to_pylist()
+    return {row["source_id"]: set(row["path_distinct"]) for row in found}
 
 
 def _grant(settings: Settings, report: IndexReport) -> None:

@@ -69,11 +69,11 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     """The definitions of a file in order, with the names it defines and the names it refers to.
 
     A file is parsed in stretches, so that versions of a file share most of the work. A stretch begins at the margin below a
-    blank line, and is the shortest of those tried that parses without an error. If there is none, the file is parsed as a
-    whole.
+    blank line, and is the shortest of those tried that parses without an error. If there is none, the file is parsed as a whole. A definition that is longer than a chunk is parsed in stretches in the same way, each between its first
+    lines and its last.
     """
     outline = Outline([], statements=(statements := list[int]()))
-    parts = None if grammar(splitter).whole else _stretches(lines, splitter)
+    parts = None if grammar(splitter).whole else _stretches(lines, splitter, 0, lines.count)
     for row, part in parts or [(0, _parsed(splitter, lines.data, errors=True))]:
         if part is None:
             return outline_plain_code(lines)
@@ -91,24 +91,48 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     return outline
 
 
-def _stretches(lines: Lines, splitter: str) -> list[tuple[int, Outline]] | None:
-    """The stretches of a file, each with its first line and its outline; None if there are none."""
-    found, start, tries, raw = list[tuple[int, Outline]](), 0, 0, lines.raw
-    below = [line for line in range(1, lines.count) if not raw[line - 1].strip() and not _INSIDE.match(raw[line])]
-    for line in [*below, lines.count]:
-        if (tries := tries + 1) & (tries - 1) and line < lines.count:
+def _stretches(
+    lines: Lines, splitter: str, first: int, end: int, margin: int = 0, head: bytes = b"", tail: bytes = b""
+) -> list[tuple[int, Outline]] | None:
+    """The stretches of lines [first, end), which are indented by `margin`, each with its first line and its outline, parsed between
+    `head` and `tail`, which the first and the last have as well; None if there are none.
+    """
+    found, start, tries, inside, raw = list[tuple[int, Outline]](), first, 0, head.count(b"\n"), lines.raw
+    below = [line for line in range(first + 1, end) if not raw[line - 1].strip() and not raw[line][:margin].strip()]
+    for line in [*(line for line in below if not _INSIDE.match(raw[line], margin)), end]:
+        if (tries := tries + 1) & (tries - 1) and line < end:
             continue
-        if outline := _parsed(splitter, lines.text(start, line)):
-            found.append((start, outline))
+        long = lines.size(start, line) > MAX_BYTES
+        parts = _members(lines, splitter, start, line) if long and not margin else None
+        if parts is None:
+            own = inside if start > first else 0, None if line == end else inside + line - start
+            if outline := _parsed(splitter, head + lines.text(start, line) + tail, inside, *own):
+                parts = [(start - inside + own[0], outline)]
+        if parts is not None:
+            found += parts
             start, tries = line, 0
-        elif tries >= _TRIES or lines.size(start, line) > MAX_BYTES:
+        elif tries >= _TRIES or long:
             return None
-    return found if start == lines.count else None
+    return found if start == end else None
+
+
+def _members(lines: Lines, splitter: str, start: int, end: int) -> list[tuple[int, Outline]] | None:
+    """The stretches of a definition between the lines above its first indented one and those below the last."""
+    inside = [line for line in range(start, end) if lines.indent(line) and not lines.blank(line)]
+    if not inside:
+        return None
+    first, last = inside[0], inside[-1] + 1
+    head, tail = lines.text(start, first), lines.text(last, end)
+    return _stretches(lines, splitter, first, last, lines.indent(first), head, tail)
 
 
 @lru_cache(maxsize=4096)
-def _parsed(splitter: str, data: bytes, errors: bool = False) -> Outline | None:
-    """The outline of code before short chunks are joined. None if it is none, or if it has an error and may have none."""
+def _parsed(
+    splitter: str, data: bytes, inside: int = 0, first: int = 0, end: int | None = None, errors: bool = False
+) -> Outline | None:
+    """The outline of lines [first, end) of code before short chunks are joined. None if it is none, or if it has an error and may have
+    none; also if its first lines, as many as `inside`, should be the head of one definition and are not.
+    """
     data = data.removeprefix(b"\xef\xbb\xbf")
     rules, lines = grammar(splitter), Lines(data)
     root = rules.tree(data, errors)
@@ -121,6 +145,8 @@ def _parsed(splitter: str, data: bytes, errors: bool = False) -> Outline | None:
         else:
             defined.append(captures)
     definitions, symbols = _definitions(defined, data)
+    if inside and not any(each.start < inside < each.end for each in definitions):
+        return None
     names = [captures["name"][0] for captures in defined if "test" not in captures]
     starts, ends = {name.start_byte for name in names}, {name.end_byte for name in names}
     calls = {}
@@ -129,8 +155,17 @@ def _parsed(splitter: str, data: bytes, errors: bool = False) -> Outline | None:
         of_definition = node.start_byte in starts or node.end_byte in ends
         if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF and not of_definition:
             calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
+    end = lines.count if end is None else end
     return Outline(
-        _Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()), statements=levels_of_tree(lines, root)
+        [
+            Chunk(low - first, high - first, chunk.section, parent=chunk.parent, loose=chunk.loose)
+            for chunk in _Layout(lines, inside).of(definitions)
+            for low, high in [(max(chunk.start, first), min(chunk.end, end))]
+            if not all(lines.blank(line) for line in range(low, high))
+        ],
+        [(line - first, name) for line, name in sorted(symbols) if first <= line < end],
+        [(line - first, name) for line, name in sorted(calls.values()) if first <= line < end],
+        statements=levels_of_tree(lines, root, inside)[first:end],
     )
 
 
@@ -229,10 +264,13 @@ def _qualified(parent: _Definition | None, definition: _Definition) -> str:
 
 
 class _Layout:
-    """Lays definitions out as chunks; `section` of loose lines is the definition around them."""
+    """Lays definitions out as chunks; `section` of loose lines is the definition around them. One that has the line `inside`
+    is divided.
+    """
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines, inside: int = 0) -> None:
         self.lines = lines
+        self.inside = inside
         self.chunks: list[Chunk] = []
 
     def of(self, definitions: Sequence[_Definition]) -> list[Chunk]:
@@ -265,7 +303,8 @@ class _Layout:
             if definition.kind == "class"
             else self.lines.fits(start, end)
         )
-        if small or not definition.children or depth > 20:
+        divided = definition.start < self.inside < definition.end
+        if not divided and (small or not definition.children or depth > 20):
             self._add(start, end, definition.qualified, around)
         else:
             self._fill(

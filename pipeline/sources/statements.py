@@ -52,13 +52,15 @@ def levels_of_text(lines: Lines) -> list[int]:
     return levels
 
 
-def levels_of_tree(lines: Lines, root: Node) -> list[int]:
-    """The levels of a document by its syntax tree; only nodes of several lines are visited."""
+def levels_of_tree(lines: Lines, root: Node, inside: int = 0) -> list[int]:
+    """The levels of a document by its syntax tree; only nodes of several lines are visited. From the line `inside` on are
+    some of several statements.
+    """
     levels, data = [0] * lines.count, lines.data
     first_bytes = {start + lines.indent(row) for row, start in enumerate(lines.starts[:-1])}
-    open_ = [(root, 1)]
+    open_: list[tuple[Node, int, bool]] = [(root, 1, inside > 0)]
     while open_:
-        node, level = open_.pop()
+        node, level, around = open_.pop()
         first, last = node.start_point.row, min(node.end_point.row, lines.count - 1)
         if _TEXT.search(node.type):
             for row in range(first + 1, last + 1):
@@ -70,8 +72,9 @@ def levels_of_tree(lines: Lines, root: Node) -> list[int]:
         children = node.children
         statements = [child for child in children if child.start_byte in first_bytes and child.is_named]
         among = _TABLE if len(statements) > _FEW and not _CALL.search(node.type) else _BLOCK
+        among_others = around and bool(statements) and statements[0].start_point.row >= inside
         block = node is root or (
-            len(statements) > 1
+            (len(statements) > 1 or among_others)
             and all(child.is_named or child.type in among or child.type.startswith("#") for child in children)
         )
         if block:
@@ -84,8 +87,15 @@ def levels_of_tree(lines: Lines, root: Node) -> list[int]:
             and ends.start_byte in first_bytes
         ):
             levels[ends.start_point.row] = levels[ends.start_point.row] or -level
-        inner = min(level + block, _DEEPEST)
-        open_ += ((child, inner) for child in children if data.find(b"\n", child.start_byte, child.end_byte) >= 0)
+        inner, around = min(level + block, _DEEPEST), around and not (block and among_others)
+        open_ += (
+            (child, inner, around)
+            for child in children
+            if around or data.find(b"\n", child.start_byte, child.end_byte) >= 0
+        )
+    if inside:  # a comment above the first statement may be outside of its block
+        first = next((row for row in range(inside, lines.count) if levels[row] > 0 or lines.blank(row)), inside)
+        levels[inside], levels[first] = levels[first], levels[inside]
     return levels
 
 
