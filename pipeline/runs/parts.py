@@ -26,7 +26,7 @@ from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-FORMAT = "scoped-retrieval/run/37"
+FORMAT = "scoped-retrieval/run/38"
 """The format of runs; no other is read. Its number is raised with every change of a stored column or of a line."""
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",

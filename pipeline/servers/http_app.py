@@ -243,8 +243,7 @@ async def _done(request: Request, work: Callable[[], T]) -> T:
 async def _rendered(request: Request, work: Callable[[], Rendering]) -> Response:
     """A stored snapshot in a format, rendered by a thread."""
     found = await _done(request, work)
-    withheld = {"x-withheld": "; ".join(found.withheld)} if found.withheld else None
-    return Response(found.text.encode(), media_type=found.media_type, headers=withheld)
+    return Response(found.text.encode(), media_type=found.media_type)
 
 
 def _json(value: Any) -> Response:

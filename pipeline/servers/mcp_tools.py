@@ -182,8 +182,7 @@ def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = rendered(at.settings, given["snapshot_id"], "replay")
     form = given.get("format", "block")
     text = (found if form == "replay" else rendered(at.settings, given["snapshot_id"], form)).text
-    value, texts = _page(_shown(found.value), text, given.get("page", 1))
-    return value, [*texts, *found.withheld]
+    return _page(_shown(found.value), text, given.get("page", 1))
 
 
 def _why(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
