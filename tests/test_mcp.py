@@ -48,8 +48,9 @@ def settings(shop: Path) -> Settings:
 def asked(settings: Settings) -> Iterator[Callable[..., Any]]:
     """What a client of one kind gets: `asked(lambda client: client.call_tool(...))`."""
     pool = RetrieverPool(settings)
-    pool.ready()
-    server = mcp_server(lambda: Tools(settings, pool))
+    tools = Tools(settings, pool)
+    tools.ready()
+    server = mcp_server(lambda: tools)
 
     def ask(work: Callable[[Client], Any], mode: Any = "auto") -> Any:
         async def connected() -> Any:

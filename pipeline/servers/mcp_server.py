@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -88,10 +88,18 @@ def serve_stdio(settings: Callable[[], Settings], *, preset: Path | None = None)
     with ExitStack() as ends:
 
         def tools() -> Tools:
+            from ..indexing.freshness import makes_corpus
             from .mcp_tools import Tools
 
             found = Tools.of(settings(), preset)
             ends.callback(found.pool.close)
+
+            def ready() -> None:
+                with suppress(Exception):  # the first question says what is wrong
+                    found.ready()
+
+            if not makes_corpus(found.pool.settings):
+                Thread(target=ready, daemon=True).start()  # while a prompt is typed
             return found
 
         server = mcp_server(tools)

@@ -300,6 +300,16 @@ class Tools:
         makes = makes_corpus(settings)
         return cls(pinned, RetrieverPool(pinned, preset=preset, makes=makes, folder=Path.cwd()))
 
+    def ready(self) -> None:
+        """Open what the first question needs.
+
+        Raises:
+            StoreError: there is no corpus.
+        """
+        self.pool.ready()
+        with self.pool.using(self._session.settings):
+            pass
+
     async def listed(self) -> list[types.Tool]:
         """Their declarations."""
         return [_declared(name, tool) for name, tool in (await self._offered(TOOLS)).items()]

@@ -27,7 +27,9 @@ from ..config.settings import Settings
 from ..deadline import within
 from ..indexing.following import defaults_in
 from ..indexing.freshness import up_to_date
+from ..line.driver import build_driver
 from ..reading.across_runs import latest
+from ..redaction.rules import rule_findings
 from ..views.recall_xray import envelope
 from .renderings import answer_values, shown
 
@@ -78,7 +80,7 @@ class RetrieverPool:
         return PrincipalSession(self.settings.having("credential", principal=principal), self)
 
     def ready(self) -> None:
-        """Open the corpus, load its models in advance, and create the folder of runs.
+        """Open the corpus, load its models, the rules of secrets and the graph in advance, and create the folder of runs.
 
         Raises:
             StoreError: there is no corpus, or the folder cannot be created.
@@ -87,6 +89,8 @@ class RetrieverPool:
         runs_of(self.settings, create=True)
         with self._lock:
             self._current()
+        rule_findings(b"")
+        build_driver()
 
     def encoder(self) -> AnyEncoder | None:
         """The encoder of the corpus, with which added rows are embedded; None if it has none."""
