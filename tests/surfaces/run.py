@@ -3,7 +3,8 @@ and every citation of a report opens its evidence.
 
     make surfaces          (CHROMIUM names the browser; without one the check is skipped, and says so)
 
-Pages: the report of a snapshot for an auditor and for a caller, of a run, and the lineage of the line and of a run. Each is loaded from a file, light and dark, wide and narrow; reports without scripts as well.
+Pages: the report of a snapshot for an auditor and for a caller, and of a run. Each is loaded from a file, light and dark, wide
+and as narrow as a phone, and without scripts as well.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-SIZES = ((1280, 900), (420, 900))
+SIZES = ((1280, 900), (390, 844))
 LEFT_OUT = ("file", "data", "about", "blob")
 """Schemes that reach no host."""
 
@@ -44,8 +45,6 @@ def pages(folder: Path) -> Iterator[tuple[str, Path]]:
     for name, command in {
         "report of a snapshot": ("show", shown[0]["snapshot_id"], "--as", "html"),
         "report of a run": ("show", run, "--as", "html"),
-        "lineage of the line": ("lineage", "--format", "html"),
-        "lineage of a run": ("lineage", run, "--format", "html"),
     }.items():
         file = folder / f"{name.replace(' ', '-')}.html"
         _printed(*command, "--out", str(file))
