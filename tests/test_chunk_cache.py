@@ -259,25 +259,6 @@ def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pyt
     assert report.generation == whole.index().generation
 
 
-def test_a_shallow_clone_that_gets_its_history_gives_the_corpus_of_the_whole_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows that its first commit seemed to bring are known to be older then."""
-    world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
-    origin = tmp_path / "origin"
-    origin.mkdir()
-    repository(origin)
-    for number, text in enumerate(("", "# B\n\nTwo.\n", "# B\n\nThree.\n")):
-        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2024-01-0{number + 1}T00:00:00Z")
-        (origin / "a.md").write_text(f"# A\n\nOne.\n{text}")
-        commit(origin)
-    git(tmp_path, "clone", "-q", "--depth", "1", origin.as_uri(), "tree")
-    assert sum(world.index().places.values()) == 2
-    git(world.tree, "fetch", "-q", "--unshallow")
-    assert sum(world.index().places.values()) == 3
-    assert Corpus.open(world.corpus).generation == whole.index().generation
-
-
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
 def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
     world.git = with_git

@@ -175,7 +175,7 @@ def test_content_that_returns_to_an_earlier_state_is_opened_where_it_was_written
     corpus.append(import_rows({"text": "one"}), now=day(3))
     assert [line.number for line in heads(tmp_path) if line.body["generation"] == earlier] == [2, 4]
     corpus.gc(keep=1)
-    assert Corpus.open(tmp_path, earlier).pin["sequence"] == 4
+    assert Corpus.open(tmp_path, earlier)._base.manifest.number == 4
 
 
 KILLED = """

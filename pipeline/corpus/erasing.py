@@ -148,12 +148,11 @@ def erased(found: Stored, now: datetime, reason: str) -> Generation:
         erasure = receipt, tombstones(found.chosen)
     old = StoredRows.of(base, [segment for segment in base.segments() if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
-    lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
     commits = None
     if base.manifest.commits in found.histories:
         commits = base.commits.filter(pa.array(~selection.of_commits(base.commits))).combine_chunks()
     next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, erasure=erasure)
-    return next_.write(old.imported(NO_ROWS), now, added=-lost)
+    return next_.write(old.imported(NO_ROWS), now)
 
 
 def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:

@@ -137,7 +137,7 @@ class Generation:
         return {
             "created": manifest.created,
             "rows": self.rows,
-            "placements": manifest.placements,
+            "placements": stored_placements(segments, self.packs, self.deltas.changes).num_rows,
             "encoded_rows": sum(segment.size for segment in segments if segment.encoded),
             "segments": len(segments),
             "packs": len(manifest.packs),

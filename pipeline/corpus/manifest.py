@@ -34,11 +34,11 @@ from .tombstones import Receipt
 
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 ANALYZERS = ("code/2", "prose/2")
 """The analyzers of stored rows; part of every generation's id."""
 _AS_THEY_ARE = (
-    "created", "encoder_profile", "placements", "packs", "gone", "changes", "commits", "redactors", "corpus_id",
+    "created", "encoder_profile", "packs", "gone", "changes", "commits", "redactors", "corpus_id",
 )  # fmt: skip
 """Fields of a manifest that are stored under their names, as JSON."""
 _RESTORE = "restore it from a backup, or index the sources into a new corpus."
@@ -55,7 +55,6 @@ class Manifest:
     created: str
     encoder_profile: str | None
     content: MultisetHash
-    placements: int
     packs: Mapping[str, Entry] = field(default_factory=dict)
     """Every pack in use."""
     gone: Mapping[str, Sequence[int]] = field(default_factory=dict)

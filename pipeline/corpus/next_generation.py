@@ -81,10 +81,8 @@ class Next:
     erasure: tuple[Receipt, pa.Table] | None = None
     """The receipt of an erasure, and the `tombstones` of its rows."""
 
-    def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
-        """Write packs, manifest and line; `base` if there is nothing to write.
-
-        `fresh` are the new and rewritten rows, `added` is the number of added placements.
+    def write(self, fresh: Incoming, now: datetime) -> Generation:
+        """Write packs, manifest and line; `base` if there is nothing to write. `fresh` are the new and rewritten rows.
 
         Raises:
             MovedOnError: another writer published after `base`.
@@ -96,14 +94,14 @@ class Next:
         self._expect_whole()
         packs = dict(base.packs)
         try:
-            return self._written(packs, fresh, now, added)
+            return self._written(packs, fresh, now)
         except MovedOnError:
             for name in packs.keys() - base.packs:  # what a crash leaves of them, the next `gc` removes
                 with suppress(OSError):
                     remove_tree(base.path / "packs" / name)
             raise
 
-    def _written(self, packs: dict[str, Pack], fresh: Incoming, now: datetime, added: int) -> Generation:
+    def _written(self, packs: dict[str, Pack], fresh: Incoming, now: datetime) -> Generation:
         """`packs` are those of `base`; the new ones are added to them."""
         base, manifest = self.base, self.base.manifest
         content = manifest.content + self._altered()
@@ -130,7 +128,6 @@ class Next:
             created=now.isoformat(),
             encoder_profile=self._profile or None,
             content=content,
-            placements=manifest.placements + added,
             packs={name: pack.entry for name, pack in used.items()},
             gone={name: sorted(places) for name, places in gone.items() if name in used},
             changes=changes,

@@ -8,8 +8,7 @@ The place of a row is its version, lines and bytes. An imported open placement w
 nothing: the stored one keeps its first recorded time. A closed one is matched by place and time, and may end an open
 one. In a source that was read completely, an open placement that the import does not mention ends `now`: superseded if
 its path still exists with other text, deleted if not. Text that comes back gets another placement, never one that began
-before it had ended. A stored placement that began during an imported one, in the same lines, is a part of it whose
-beginning was not known, as after a shallow clone; it is replaced.
+before it had ended.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     revision = _revision(old, new, diff, crowded)
     of_new_rows = int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
     next_ = Next(base, old, revision, redactor=import_.redactor, commits=import_.commits)
-    after = next_.write(_fresh(new, old, diff, revision), import_.now, diff.placements_gained + of_new_rows)
+    after = next_.write(_fresh(new, old, diff, revision), import_.now)
     other = [*diff.changed["row"].to_numpy(), *diff.known[diff.described_anew]]
     report = PublishReport(
         generation=after.manifest.generation,
@@ -125,7 +124,7 @@ def next_encoded(
     batch = np.sort(rows[:ENCODED_ROWS])
     revision = Revision(set(old.segments_of(batch).tolist()), dropped=batch)
     next_ = Next(base, old, revision, encoder, on_encoded=lambda done, _: told(done, len(rows)))
-    after = next_.write(old.imported(batch), now, added=0)
+    after = next_.write(old.imported(batch), now)
     return len(rows) - len(batch), after
 
 
@@ -215,8 +214,6 @@ class ImportDifference:
     changed: pa.Table
     placements_added: int
     placements_closed: int
-    placements_gained: int
-    """By which stored rows have more than before: those added, without stored ones that are parts of imported ones."""
 
 
 def difference(
@@ -233,7 +230,7 @@ def difference(
     """
     known = _stored_rows(new.evidence, evidence)
     if not complete.any() and np.all(known < 0):
-        return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0, 0)
+        return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
     at = np.flatnonzero(known >= 0)
     stored_digests = evidence["row_digest"].take(pa.array(known[at]))
     anew = at[pc.not_equal(new.evidence["row_digest"].take(pa.array(at)), stored_digests).to_numpy()]
@@ -244,8 +241,8 @@ def difference(
     rows = known[new.placements["row"].to_numpy()]
     came = with_rows(new.placements, rows).filter(pa.array(rows >= 0))
 
-    ends, added, seen, part = _matched(came, old, now)
-    gone = is_open(old) & ~seen & ~part & complete[old["row"].to_numpy()]
+    ends, added, seen = _matched(came, old, now)
+    gone = is_open(old) & ~seen & complete[old["row"].to_numpy()]
     still = pc.is_in(row_keys(evidence.select(_PATH).take(old["row"]), _PATH), value_set=_open_paths(new))
     ended = np.maximum(_micros(now), micros(old["recorded_time"], 0))
     for name, chosen in (("superseded_at", still.to_numpy(False)), ("deleted_at", ~still.to_numpy(False))):
@@ -258,26 +255,21 @@ def difference(
     modified = np.zeros(old.num_rows, dtype=bool)
     for name in ends:
         modified |= ends[name] != micros(old[name], OPEN_END)
-    touched = np.union1d(old["row"].to_numpy()[modified | part], added["row"].to_numpy())
-    after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched) & ~part))
-    changed = sorted_placements(pa.concat_tables([after, added]))
+    touched = np.union1d(old["row"].to_numpy()[modified], added["row"].to_numpy())
+    after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched)))
     return ImportDifference(
         known=known,
         described_anew=anew,
-        changed=changed,
+        changed=sorted_placements(pa.concat_tables([after, added])),
         placements_added=added.num_rows,
-        placements_closed=int(np.count_nonzero(modified & ~part & is_open(old))),
-        placements_gained=changed.num_rows
-        - int(np.count_nonzero(np.isin(old["row"].to_numpy(), changed["row"].to_numpy()))),
+        placements_closed=int(np.count_nonzero(modified & is_open(old))),
     )
 
 
 def _matched(
     came: pa.Table, old: pa.Table, now: datetime
-) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray[np.bool_], NDArray[np.bool_]]:
-    """The new ends of the old placements, the placements to add, which old ones the import mentions, and which are parts
-    of imported ones.
-    """
+) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray[np.bool_]]:
+    """The new ends of the old placements, the placements to add, and which old ones the import mentions."""
     ends = {name: micros(old[name], OPEN_END).copy() for name in ("superseded_at", "deleted_at")}
     came_open, old_open = is_open(came), is_open(old)
     place, old_place = row_keys(came, PLACE), row_keys(old, PLACE)
@@ -301,23 +293,7 @@ def _matched(
     began = np.where(back, np.maximum(_micros(now), old_end[latest][before]) if len(latest) else began, began)
     field = came.schema.field("recorded_time")
     came = came.set_column(came.schema.get_field_index(field.name), field, pa.array(began).cast(field.type))
-    return ends, came.filter(pa.array(match < 0)), seen, _parts(came, old)
-
-
-def _parts(came: pa.Table, old: pa.Table) -> NDArray[np.bool_]:
-    """Which old placements began during an imported one of the same row in the same place, see `git_history`."""
-    both = pa.concat_tables([came, old.select(came.column_names)])
-    place = row_keys(both, ("row", "line_start", "byte_start")).dictionary_encode().indices.to_numpy()
-    began = micros(both["recorded_time"], 0)
-    end = np.minimum(*(micros(both[name], OPEN_END) for name in ("superseded_at", "deleted_at")))
-    stored = np.arange(both.num_rows) >= came.num_rows
-    order = np.lexsort((~stored, began, place))  # at the same time, stored ones come first: they are no part
-    before = np.maximum.accumulate(np.where(stored[order], -1, np.arange(len(order))))
-    other = order[before]
-    part = (before >= 0) & stored[order] & (place[other] == place[order]) & (end[other] > began[order])
-    found = np.zeros(both.num_rows, dtype=bool)
-    found[order[part]] = True
-    return found[came.num_rows :]
+    return ends, came.filter(pa.array(match < 0)), seen
 
 
 def _stored_rows(new: pa.Table, stored: pa.Table) -> NDArray[np.int64]:

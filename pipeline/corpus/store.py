@@ -72,7 +72,7 @@ class Corpus:
                 make_folders(path / folder, path)
             keep_out(path)
             try:
-                Manifest("", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).publish(path, chain)
+                Manifest("", None, MultisetHash.of(), corpus_id=token_hex(16)).publish(path, chain)
             except MovedOnError:  # another process has created it in the meantime
                 raise there from None
         return cls.open(path, signer=signer)
@@ -133,14 +133,8 @@ class Corpus:
 
     @property
     def pin(self) -> dict[str, Any]:
-        """What a run records to find its generation again: folder and id of the corpus, number and hash of the line."""
-        manifest = self._base.manifest
-        return {
-            "path": str(self.path.resolve()),
-            "corpus_id": manifest.corpus_id,
-            "sequence": manifest.number,
-            "head": manifest.head,
-        }
+        """What a run records of its corpus: the id, and the head that it read."""
+        return {"corpus_id": self._base.manifest.corpus_id, "head": self.head}
 
     def expect_unerased(self) -> None:
         """Check that rows read from the open generation may still be shown.

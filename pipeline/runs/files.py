@@ -21,24 +21,15 @@ from .ids import RUN_ID
 _IN_RUN = re.compile(rf"{RUN_ID.pattern}/.+")
 
 
-def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
-    """Write a file whole or not at all; returns its SHA-256 in hex.
-
-    With `sync`, its bytes are on disk before it gets its name, and its name before this returns.
-    """
-    with system_errors(path):
-        write_atomic(path, data, sync=sync)
-    return hashlib.sha256(data).hexdigest()
-
-
 def json_bytes(value: Any) -> bytes:
     """JSON as a run stores it: one line of ASCII, keys sorted. Indenting takes ten times as long for long sessions."""
     return f"{json.dumps(value, sort_keys=True)}\n".encode()
 
 
-def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
-    """Write a table as Parquet; returns the file's SHA-256. The parts of a run are synced when it is finished."""
-    return write_bytes(path, parquet_bytes(table), sync=sync)
+def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> None:
+    """Write a table as Parquet, whole or not at all."""
+    with system_errors(path):
+        write_atomic(path, parquet_bytes(table), sync=sync)
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:

@@ -70,7 +70,7 @@ class Runs(RunFolder):
         """A new run, visible as unfinished: requests with the shard of each, failures, and the tables of the run.
 
         `inputs` are the tables of `PER_RUN`; `settings` are JSON values that the caller needs to continue (generation,
-        lanes, ...). `pin` locates the pinned generation, see `Corpus.pin`.
+        lanes, ...). `pin` names the corpus, see `Corpus.pin`.
         """
 
         def written(files: list[Place]) -> dict[str, Any]:

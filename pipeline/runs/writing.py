@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..storage.durable import sync_all
+from ..storage.durable import sync_all, write_atomic
+from ..storage.file_access import system_errors
 from ..storage.places import Place
-from .files import parquet_bytes, write_bytes
+from .files import parquet_bytes
 
 _THREADS = 16
 
@@ -53,7 +54,8 @@ def _write(folder: Place, shard: str, name: str, table: pa.Table, files: list[Pl
     path = f"{'texts' if name == 'texts' else f'tables/{name}'}/{shard}-{token_hex(4)}-{sha256[:32]}.parquet"
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     files.append(folder / path)
-    write_bytes(folder / path, data, sync=False)
+    with system_errors(folder / path):
+        write_atomic(folder / path, data, sync=False)
     return path, sha256
 
 

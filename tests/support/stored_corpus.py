@@ -40,7 +40,7 @@ def written_again(corpus: Corpus, now: datetime) -> None:
 
     def change(base: Generation) -> tuple[None, Generation]:
         old = StoredRows.of(base, base.segments())
-        return None, Next(base, old, Revision(range(len(old.segments)))).write(old.imported(NO_ROWS), now, added=0)
+        return None, Next(base, old, Revision(range(len(old.segments)))).write(old.imported(NO_ROWS), now)
 
     corpus._change(change)
 
