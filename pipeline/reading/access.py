@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, VerificationError
 from ..config.settings import Settings
 from .grants import audited, audits_everything, grants_or_none
-from .snapshots import Readable, as_damage
+from .snapshots import Readable
 
 if TYPE_CHECKING:
     from ..corpus import Corpus
@@ -41,13 +41,12 @@ def opened(settings: Settings, id_: str, *, auditors: str = "") -> Readable:
     store = Runs(settings["runs"], create=False)
     run_id = run_named(id_)
     try:
-        with as_damage(run_id):
-            lines = store.log.of(run_id)
-            if not lines or (is_unfinished(lines) and lines[0].body.get("started_by") != settings.principal):
-                raise unknown(id_)
-            run = Run(store, run_id, lines)
-            mine = Readable.of(settings, run, grants_or_none(settings), id_ if is_snapshot(id_) else None)
-            seen = mine.under_present_rights()
+        lines = store.log.of(run_id)
+        if not lines or (is_unfinished(lines) and lines[0].body.get("started_by") != settings.principal):
+            raise unknown(id_)
+        run = Run(store, run_id, lines)
+        mine = Readable.of(settings, run, grants_or_none(settings), id_ if is_snapshot(id_) else None)
+        seen = mine.under_present_rights()
     except (StoreError, VerificationError) as error:
         if known_runs(settings, store)(run_id):
             raise
@@ -91,10 +90,9 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
         if is_unfinished(lines):
             return False
         try:
-            with as_damage(run_id):
-                run = Run(store, run_id, lines)
-                # In this order: for an auditor of all projects, the requests of a run need not be read.
-                return everything or bool(Readable.of(settings, run, grants).rows.num_rows)
+            run = Run(store, run_id, lines)
+            # In this order: for an auditor of all projects, the requests of a run need not be read.
+            return everything or bool(Readable.of(settings, run, grants).rows.num_rows)
         except ScopedRetrievalError:
             return bool(audited(settings, grants))
 

@@ -25,7 +25,7 @@ from ..runs.log import LOG, RunLog
 from ..runs.parts import READABLE
 from ..views.text_table import csv_table
 from .access import known_runs, opened, unknown
-from .snapshots import as_damage, readable
+from .snapshots import readable
 
 
 def report_of(settings: Settings, run_id: str) -> str:
@@ -43,9 +43,8 @@ def report_of(settings: Settings, run_id: str) -> str:
     tables = {table: run.table(table) for table in COUNTED}
     tables = {table: rows.filter(pc.is_in(rows["request_id"], mine.request_ids)) for table, rows in tables.items()}
     ids = set(mine.rows["snapshot_id"].to_pylist())
-    with as_damage(run.run_id):
-        took = {name: took for name, took in run.timings.items() if name in ids} if mine.audit else {}
-        seconds = run.node_seconds if mine.whole else {}
+    took = {name: took for name, took in run.timings.items() if name in ids} if mine.audit else {}
+    seconds = run.node_seconds if mine.whole else {}
     return run_report(
         run.run_id, mine.listed(), tables, audit=mine.audit, settings=run.settings, seconds=seconds, took=took
     )
@@ -65,11 +64,10 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
     run = seen.run
     if not seen.whole:
         return run, {}, {}
-    with as_damage(run.run_id):
-        if seen.snapshot is None:
-            return run, run.rows, run.node_seconds
-        took = run.timings_of(name)
-        rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in READABLE}
+    if seen.snapshot is None:
+        return run, run.rows, run.node_seconds
+    took = run.timings_of(name)
+    rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in READABLE}
     return run, rows, took.nodes if took else {}
 
 

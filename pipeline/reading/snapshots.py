@@ -1,12 +1,11 @@
 """Which snapshots of a run a principal may read, and how much of each.
 
-Reads: settings, an open run. Gives: `Readable`, and `as_damage`, under which stored rows are read.
+Reads: settings, an open run. Gives: `Readable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import codes_of, distinct_rows, flat
-from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import SNAPSHOTS
 from ..config.settings import Settings
 from .grants import Viewer, grants_or_none
@@ -26,22 +24,6 @@ if TYPE_CHECKING:
     from ..runs import Run
 
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
-
-
-@contextmanager
-def as_damage(run_id: str) -> Iterator[None]:
-    """Report errors from malformed stored rows as damage of that run: another program may have written it.
-
-    Raises:
-        StoreError: some part of the run could not be read.
-    """
-    try:
-        yield
-    except ScopedRetrievalError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
-        got = type(error).__name__
-        raise StoreError(f"Expected a run as this version writes it, got {got}", at=run_id) from error
 
 
 @dataclass(frozen=True)
@@ -67,18 +49,17 @@ class Readable:
         """
         from ..runs.listing import whose
 
-        with as_damage(run.run_id):
-            held = run.stored("grants") if grants is None else grants
-            viewer, rows = Viewer(settings.principal, held), whose(run, None if snapshot is None else [snapshot])
-            names = [rows[name] for name in ("project", "principal", "asked_by")]
-            first, alike = distinct_rows(codes_of([*names, pc.binary_join(flat(rows["reached"]), "\n")]))
-            audiences = [viewer.audience(one, one["reached"]) for one in rows.take(pa.array(first)).to_pylist()]
-            read, audited = (
-                np.array([test(audience) for audience in audiences], dtype=bool)[alike]
-                for test in (lambda audience: audience is not None, lambda audience: audience == "audit")
-            )
-            rows = rows.append_column("asker", pc.coalesce(rows["asked_by"], rows["principal"]))
-            return cls(run, rows.filter(pa.array(read)), audited[read], bool(audited.all()), held, snapshot)
+        held = run.stored("grants") if grants is None else grants
+        viewer, rows = Viewer(settings.principal, held), whose(run, None if snapshot is None else [snapshot])
+        names = [rows[name] for name in ("project", "principal", "asked_by")]
+        first, alike = distinct_rows(codes_of([*names, pc.binary_join(flat(rows["reached"]), "\n")]))
+        audiences = [viewer.audience(one, one["reached"]) for one in rows.take(pa.array(first)).to_pylist()]
+        read, audited = (
+            np.array([test(audience) for audience in audiences], dtype=bool)[alike]
+            for test in (lambda audience: audience is not None, lambda audience: audience == "audit")
+        )
+        rows = rows.append_column("asker", pc.coalesce(rows["asked_by"], rows["principal"]))
+        return cls(run, rows.filter(pa.array(read)), audited[read], bool(audited.all()), held, snapshot)
 
     @property
     def request_ids(self) -> pa.Array:
@@ -98,9 +79,8 @@ class Readable:
         """
         if self.audit:
             return self
-        with as_damage(self.run.run_id):
-            tables = {name: self.run.table(name, texts=True, snapshot_id=self.snapshot) for name in JUDGED_BY}
-            lost = pc.is_in(self.request_ids, value_set=narrowed(tables, self.grants))
+        tables = {name: self.run.table(name, texts=True, snapshot_id=self.snapshot) for name in JUDGED_BY}
+        lost = pc.is_in(self.request_ids, value_set=narrowed(tables, self.grants))
         kept = self.audited | ~np.asarray(lost)
         return replace(self, rows=self.rows.filter(pa.array(kept)), audited=self.audited[kept])
 
@@ -123,9 +103,8 @@ class Readable:
         """
         from ..runs.listing import listed
 
-        with as_damage(self.run.run_id):
-            rows = listed(self.run, self.rows["snapshot_id"].to_pylist())
-            found = rows.drop_columns(["principal", "asked_by", "reached"]).to_pylist()
+        rows = listed(self.run, self.rows["snapshot_id"].to_pylist())
+        found = rows.drop_columns(["principal", "asked_by", "reached"]).to_pylist()
         return [
             row if audited else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
             for row, audited in zip(found, self.audited.tolist(), strict=True)

@@ -18,7 +18,6 @@ from ..config.settings import Settings
 from ..reading.access import readable_replay
 from ..reading.across_runs import snapshot_named
 from ..reading.auditing.export import exported
-from ..reading.snapshots import as_damage
 from ..runs import Replay
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
@@ -132,9 +131,8 @@ def rendered(settings: Settings, name: str, format_: str) -> Rendering:
 def shown(settings: Settings, snapshot_id: str) -> Shown:
     """A stored snapshot as far as the principal may see it; raises what `rendered` raises."""
     seen, found = readable_replay(settings, snapshot_id)
-    with as_damage(seen.run.run_id):
-        limit = max_age_days(seen.run.stored("role_policies"), found.request.get("role"))
-        took = seen.run.timings_of(snapshot_id) if seen.audit else None
+    limit = max_age_days(seen.run.stored("role_policies"), found.request.get("role"))
+    took = seen.run.timings_of(snapshot_id) if seen.audit else None
     return Shown(found, seen.audit, limit, took)
 
 
