@@ -21,12 +21,12 @@ from ...nodes.audit.records import RECORD, SCHEMA, VIEWED, hashes_in, snapshot_d
 from ...nodes.audit.records import TEXTS as TEXTS_OF_RECORD
 from ...nodes.columns.digests import innermost, relisted, stored_form, text_sha256
 from ...nodes.columns.keys import flat
-from ...nodes.errors import StoreError, VerificationError, kind_of
+from ...nodes.errors import StoreError, VerificationError
 from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-FORMAT = "scoped-retrieval/run/38"
+FORMAT = "scoped-retrieval/run/39"
 """The format of runs; no other is read. Its number is raised with every change of a stored column or of a line."""
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
@@ -70,14 +70,12 @@ class LineTimings(NamedTuple):
     nodes: Mapping[str, float] = {}
 
 
-def expect_format(found: Any, at: str) -> None:
-    """Refuse a record that names another format.
+def expect_format(found: Mapping[str, Any], at: str) -> None:
+    """Refuse a line that names another format.
 
     Raises:
         StoreError: it does.
     """
-    if not isinstance(found, Mapping):
-        raise StoreError(f"Expected an object, got {kind_of(found)} - at {at}")
     if (got := found.get("format")) != FORMAT:
         hint = "another version wrote it: read it with that one"
         raise StoreError(f"Expected format {FORMAT}, got {got or 'none'} - at {at}", hint=hint)

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ....nodes.audit.records import RECORD, VIEWED, schema_with
-from ....nodes.errors import InputError, StoreError, VerificationError
+from ....nodes.errors import InputError, VerificationError
 from ....nodes.tables import PROVENANCE
 from ...config.opening import signer_of
 from ...config.settings import Settings
@@ -102,7 +102,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
     Raises:
         AccessError: the principal does not audit the snapshot, or it does not exist.
-        StoreError: its run is damaged, or in no line of the log.
+        StoreError: its run is damaged.
         VerificationError: stored data does not match its hashes.
     """
     hint = "an export holds what was decided about every row; `show --as xray` has your part of it"
@@ -112,8 +112,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     texts = run.beside(snapshot_id)["texts"]
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored[RECORD])))
     own = own_line(run, snapshot_id)
-    if own is None:
-        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none", at="LOG")
+    assert own is not None  # a run has the snapshots that its lines name
     lines = [line for line in run.store.log.lines() if line.number >= own.number]
     content = _Content(
         snapshot_id=snapshot_id,

@@ -9,7 +9,6 @@ Note: the requests are read with their texts. A request with an erased text can 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....nodes.errors import ErasedError, StoreError
+from ....nodes.errors import ErasedError
 from ....nodes.recall.bm25 import Bm25
 from ....nodes.tables import CAPTURES
 from ...config.settings import Settings
@@ -106,18 +105,13 @@ def line_of(
 
     Raises:
         InputError: a plugin of the run is not installed.
-        StoreError: the generation is gone, or the run does not record its settings.
+        StoreError: the generation is gone.
         ModelError: a model or tokenizer cannot be loaded.
     """
     corpus = pinned_corpus(settings, run)
     recorded = run.settings
-    try:
-        lanes = ordered_lanes(recorded["lanes"].split(","))
-    except (KeyError, AttributeError) as error:
-        raise StoreError("Expected the lanes of the run in its settings, got none", at=run.run_id) from error
-    bm25 = re.fullmatch(r"k1=(?P<k1>\S+) b=(?P<b>\S+)", recorded.get("bm25") or "")
-    if bm25 is None:
-        raise StoreError("Expected BM25 settings in the manifest, got none", at=run.run_id)
+    lanes = ordered_lanes(recorded["lanes"].split(","))
+    bm25 = dict(part.split("=") for part in recorded["bm25"].split())
     parts = parts_of(run.provenance)
     # A run without an encoder or cross-encoder is executed again without one.
     encoded = parts.get("encoder") != "none"
