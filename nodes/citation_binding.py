@@ -33,7 +33,7 @@ from .tables import (
 _DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain", "tags",
             "applicable_roles", "excluded_roles")  # fmt: skip
 """Columns of a stored row that a bundle shows. All of them come from sources, so they are masked like the text."""
-_GUARDED = ("origin_class", "lifecycle")
+_GUARDED = ("origin_class", "lifecycle", "owner_project", "owner_user", "namespace", "zone", "principals")
 """Columns by which later grants admit an item, beside its source and path."""
 _POOLED = ("source_id", "path", "text_sha256", "authority", "evidence_kind")
 _CITED = ("title", "section", "captured_time", "source_refs")

@@ -190,6 +190,7 @@ CONDITIONS = Vocabulary(
         "snapshot_missing",
         "nothing_granted",
         "source_unmatched",
+        "rights_withdrawn",
     ),
 )
 ACTIONS = Vocabulary("action", ("continue", "warn", "degrade", "block"))

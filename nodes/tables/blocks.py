@@ -54,6 +54,7 @@ ITEM_DETAILS = table(
     freshness=caller(string("fresh, aging, stale or undated", of="score_terms")),
     updated_at=caller(timestamp("when it happened, else when it was recorded")),
     recorded_at=caller(timestamp("when this version was recorded")),
+    **EVIDENCE.take("owner_project", "owner_user", "namespace", "zone", "principals"),
 )
 
 BLOCKS = table(

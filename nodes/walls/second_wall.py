@@ -9,7 +9,7 @@ judged once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -31,12 +31,14 @@ Removed = Iterable[tuple[str, object]]
 """Gates, and a true value where one removes a row."""
 
 _PASSED = len(GATES) + 1
-_OF_ROW = ("owner_project", "owner_user", "namespace", "zone", "lifecycle", "source_id", "origin_class", "principals",
-           "workspace_root", "branch", "test_suite", "level", "declared_visibility", "declared_safety", "excluded_roles",
-           "authority")  # fmt: skip
+_BOUNDED = ("owner_project", "owner_user", "namespace", "zone", "lifecycle", "source_id", "origin_class", "principals")
+"""The columns of a row, besides its path, that a grant bounds."""
+_OF_ROW = (*_BOUNDED, "workspace_root", "branch", "test_suite", "level", "declared_visibility", "declared_safety",
+           "excluded_roles", "authority")  # fmt: skip
 _LISTS = {"principals", "excluded_roles"}
 _PATHS = ("allowed_paths", "search_paths", "denied_paths", "excluded_paths")
-_ASKED = ("principal", "groups", *_PATHS, "allowed_sources", "role_sources", "denied_sources", "forbidden_sources", "excluded_zones",
+_RIGHTS = ("principal", "groups")
+_ASKED = (*_RIGHTS, *_PATHS, "allowed_sources", "role_sources", "denied_sources", "forbidden_sources", "excluded_zones",
           "excluded_levels", "namespace", "workspace_root", "branch", "test_suite", "include_states", "role",
           "accepted_authority", "min_authority")  # fmt: skip
 _RANKS = {zone: rank for rank, zone in enumerate(ZONES.values)}
@@ -70,11 +72,30 @@ def place_stops(stored: pa.Table, row: Ints, order: Ints, contracts: pa.Table, c
         contracts: CONTRACTS.
         contract_bounds: CONTRACT_BOUNDS.
     """
-    scopes, of_contract = _scopes(contracts.select(["request_id", *_ASKED]), contract_bounds)
-    named = any(_names_paths(scope) for scope in scopes)  # paths are compared only where a scope names some
-    words, which = _distinct(stored, (*_OF_ROW, "path") if named else _OF_ROW)
+    scopes = _scopes(contracts.select(["request_id", *_ASKED]), contract_bounds)
+    return _judged(_stop, stored, _OF_ROW, row, order, scopes)
+
+
+def granted(stored: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Mask:
+    """Which rows the grants behind their contract admit, whatever else the contract asks for."""
+    scopes = _scopes(contracts.select(["request_id", *_RIGHTS]), contract_bounds)
+    return _judged(_granted, stored, _BOUNDED, np.arange(stored.num_rows), order, scopes) > 0
+
+
+def _judged(
+    judge: Callable[[Words, Scope], int],
+    stored: pa.Table,
+    names: Sequence[str],
+    row: Ints,
+    order: Ints,
+    of: tuple[list[Scope], Ints],
+) -> Ints:
+    """The judgment of each row under the scope of its contract; paths are compared only where a scope names some."""
+    scopes, of_contract = of
+    named = any(_names_paths(scope) for scope in scopes)
+    words, which = _distinct(stored, (*names, "path") if named else names)
     pairs, pair = distinct_numbers(of_contract[order] * max(len(words), 1) + which[row])
-    found = [_stop(words[at % len(words)], scopes[at // len(words)]) for at in pairs.tolist()]
+    found = [judge(words[at % len(words)], scopes[at // len(words)]) for at in pairs.tolist()]
     return np.array(found, dtype=np.int64)[pair]
 
 
@@ -119,6 +140,11 @@ def _stop(row: Words, scope: Scope) -> int:
     stops = [min(by_contract, _first(_by_bound(row, bound))) for bound in scope.bounds]
     furthest = max(stops, default=NUMBER["project"])
     return 0 if furthest == _PASSED else furthest
+
+
+def _granted(row: Words, scope: Scope) -> bool:
+    entitled = row["principals"] is None or _entitled(row["principals"], scope.contract)
+    return entitled and any(_first(_by_bound(row, bound)) == _PASSED for bound in scope.bounds)
 
 
 def _first(removed: Removed) -> int:

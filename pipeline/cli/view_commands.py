@@ -60,6 +60,8 @@ def show(
     found = rendered(settings, name, form)
     deliver(found.text, out)
     note(f"snapshot: {name} ({found.status})")
+    for message in found.withheld:
+        note(message)
     return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 
 

@@ -2,7 +2,7 @@
 
 Reads: a snapshot and, for anything not in its tables, the generation it was made from. Gives: one answer per matching
 row. An auditor may ask about any row of a project that they audit. Any other caller learns of rows that passed every gate
-of their own snapshot: what it decided, or that no lane recalled one. For all other
+of their own snapshot and that the present grants admit, too: what it decided, or that no lane recalled one. For all other
 rows, including absent ones, the answer is the same.
 
 To find what would admit a row, the gates that stop it are opened one by one, each step judged again by the second wall,
@@ -35,13 +35,15 @@ from ...nodes.scope_resolution import REFUSALS
 from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from ...nodes.vocabulary import STAGES
 from ...nodes.walls.gate import Case, Gate, Opening
+from ...nodes.walls.second_wall import granted
 from ..config.settings import Settings
 from ..plugins import plugins_of
 from ..progress import counted
 from ..reading.access import opened, opened_snapshot, pinned_corpus
 from ..reading.auditing.export import own_line
 from ..reading.grants import audited
-from ..runs import replay
+from ..reading.present_rights import contracts_now, within_rights
+from ..runs import Replay, replay
 from ..runs.ids import is_snapshot
 from ..views.xray import masked_places
 
@@ -107,13 +109,14 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     mine = opened_snapshot(settings, snapshot_id)
     run, audits, now = mine.run, mine.audit, mine.grants
     seen = replay(run, snapshot_id)
-    labels = zip(*(seen.citations[name].to_pylist() for name in ("label", "evidence_id")), strict=True)
+    recorded = seen if audits else within_rights(seen, now)
+    labels = zip(*(recorded.citations[name].to_pylist() for name in ("label", "evidence_id")), strict=True)
     evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
-    scores = _scores(seen.tables["ranked"].to_pylist(), seen.decisions.to_pylist())
+    scores = _scores(seen.tables["ranked"].to_pylist(), recorded.decisions.to_pylist())
     contracts, bounds = seen.tables["contracts"], seen.tables["contract_bounds"]
 
-    # of A(r): of others a caller learns nothing
-    own = [row for row in seen.decisions.to_pylist() if audits or row["stage"] != "gate"]
+    def own_of(found: Replay) -> list[dict[str, Any]]:  # of A(r): of others a caller learns nothing
+        return [row for row in found.decisions.to_pylist() if audits or row["stage"] != "gate"]
 
     def told(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return answers if audits else masked_places(answers, contracts.to_pylist())
@@ -121,16 +124,19 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
+        own = own_of(recorded)
         named = _at(pa.array([row["path"] for row in own], pa.string()), evidence)
         if not (kept := [row for row, at in zip(own, named, strict=True) if at or row["evidence_id"] == evidence]):
             raise
         return told([_decided(row, scores) for row in kept])
-    known = {row["evidence_id"]: row for row in own}
+    known = {row["evidence_id"]: row for row in own_of(seen)}
     projects = audited(settings, now) if audits else set(bounds["project"].to_pylist())
     frame = corpus.frame(sorted(set(corpus.projects()) & projects))
     meant, line = _rows_meant(frame, evidence)
     ids = dict(zip(meant, frame.evidence["evidence_id"].take(pa.array(meant, pa.int64())).to_pylist(), strict=True))
     case = _Case(run, seen.tables, frame, known, scores)
+    if not audits:
+        meant = case.granted(meant, *contracts_now(seen.tables, now)) if contracts.num_rows else []
     verdicts = case.verdicts([row for row in meant if ids[row] not in known])
     rows = [row for row in meant if audits or ids[row] in known or verdicts[row]["admitted"]]
     stopped = [row for row, verdict in verdicts.items() if not verdict["admitted"]]
@@ -194,6 +200,12 @@ class _Case:
     @cached_property
     def plugins(self) -> Plugins:
         return plugins_of(self.run)
+
+    def granted(self, rows: list[int], contracts: pa.Table, bounds: pa.Table) -> list[int]:
+        """Of these rows those that the grants behind another contract and its bounds admit."""
+        stored = self.frame.evidence.take(pa.array(rows, pa.int64()))
+        held = granted(stored, np.zeros(len(rows), int), contracts, bounds)
+        return [row for row, admitted in zip(rows, held.tolist(), strict=True) if admitted]
 
     def verdicts(self, rows: list[int]) -> dict[int, dict[str, Any]]:
         """What the gates say of these rows; of a request without a contract, that none is admitted."""

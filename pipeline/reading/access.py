@@ -3,7 +3,7 @@
 Reads: settings, the folder of runs and its LOG. Gives: `opened`, the one way to a run or snapshot by its id; `opened_snapshot`,
 `readable_replay`, `replayed`, `known_runs`, `pinned_corpus` and `unknown`, the uniform refusal.
 
-Note: an earlier answer is shown as it was given, while the grants give all that it was given under; see `present_rights`.
+Note: what a user reads of an earlier answer is what the present grants admit; see `present_rights`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, VerificationError
 from ..config.settings import Settings
 from .grants import audited, audits_everything, grants_or_none
+from .present_rights import within_rights
 from .snapshots import Readable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def opened(settings: Settings, id_: str, *, auditors: str = "") -> Readable:
 
     Raises:
         AccessError: it does not exist, or the principal neither started the run nor may read anything of it, or does not
-            audit it; absent, foreign and unknown ones are not distinguished. Or the principal's rights are less by now.
+            audit it; absent, foreign and unknown ones are not distinguished.
         InputError: it is not an id.
         StoreError: there is no folder of runs; or the run is damaged, or is the principal's own and unfinished. Damage is
             told to those who may know of the run.
@@ -45,14 +46,11 @@ def opened(settings: Settings, id_: str, *, auditors: str = "") -> Readable:
         if not lines or (is_unfinished(lines) and lines[0].body.get("started_by") != settings.principal):
             raise unknown(id_)
         run = Run(store, run_id, lines)
-        mine = Readable.of(settings, run, grants_or_none(settings), id_ if is_snapshot(id_) else None)
-        seen = mine.under_present_rights()
+        seen = Readable.of(settings, run, grants_or_none(settings), id_ if is_snapshot(id_) else None)
     except (StoreError, VerificationError) as error:
         if known_runs(settings, store)(run_id):
             raise
         raise unknown(id_) from error
-    if mine.rows.num_rows and not seen.rows.num_rows:
-        raise AccessError("Permission denied: a right was withdrawn since it was answered", at=id_, hint="ask again")
     if not seen.rows.num_rows and (seen.snapshot or run.started_by != settings.principal):
         raise unknown(id_)
     if auditors and not seen.whole:
@@ -100,10 +98,11 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
 
 
 def replayed(settings: Settings, snapshot_id: str) -> Replay:
-    """The replay of a snapshot that the principal may read, unless they audit it reduced to a caller's part.
+    """The replay of a snapshot that the principal may read, unless they audit it reduced to a caller's part and to the
+    items that the present grants admit.
 
     Raises:
-        AccessError: the snapshot does not exist or belongs to another principal, or a right was withdrawn since.
+        AccessError: the snapshot does not exist or belongs to another principal.
         StoreError: its run is damaged.
         VerificationError: stored data does not match its hashes.
     """
@@ -112,11 +111,12 @@ def replayed(settings: Settings, snapshot_id: str) -> Replay:
 
 
 def readable_replay(settings: Settings, snapshot_id: str) -> tuple[Readable, Replay]:
-    """A snapshot that the principal may read, and its replay; see `replayed`."""
+    """A snapshot that the principal may read, and its replay with what the present grants admit; see `replayed`."""
     from ..runs import replay
 
     seen = opened_snapshot(settings, snapshot_id)
-    return seen, replay(seen.run, snapshot_id)
+    found = replay(seen.run, snapshot_id)
+    return seen, found if seen.audit else within_rights(found, seen.grants)
 
 
 def pinned_corpus(settings: Settings, run: Run) -> Corpus:

@@ -25,6 +25,7 @@ from ..runs.log import LOG, RunLog
 from ..runs.parts import READABLE
 from ..views.text_table import csv_table
 from .access import known_runs, opened, unknown
+from .present_rights import JUDGED_BY, items_within_rights
 from .snapshots import readable
 
 
@@ -86,13 +87,14 @@ def actions_of(settings: Settings, run: Any, snapshots: Iterable[Mapping[str, An
     scope, counts and citations: rows with question, project and purpose. A request that was refused
     on arrival has no principal.
     """
-    seen = readable(settings, run).under_present_rights()
+    seen = readable(settings, run)
     principal = _by_request(run, REQUESTS.name, "principal")
     columns = ["request_id", "mode", "search_paths", "lane_k", "max_items"]
     contracts = {row["request_id"]: row for row in run.stored("contracts").select(columns).to_pylist()}
     locators: dict[str, list[str]] = {}
-    citations = run.table("citations", texts=True).select(["request_id", "locator"])
-    for row in citations.filter(pc.is_in(citations["request_id"], seen.request_ids)).to_pylist():
+    tables = {name: run.table(name, texts=True) for name in ("citations", *JUDGED_BY)}
+    tables = tables if seen.audit else items_within_rights(tables, seen.grants)
+    for row in tables["citations"].select(["request_id", "locator"]).to_pylist():
         locators.setdefault(row["request_id"], []).append(row["locator"] or "erased")
     found = []
     for snapshot in snapshots:

@@ -18,7 +18,6 @@ from ...nodes.columns.keys import codes_of, distinct_rows, flat
 from ...nodes.tables import SNAPSHOTS
 from ..config.settings import Settings
 from .grants import Viewer, grants_or_none
-from .present_rights import JUDGED_BY, narrowed
 
 if TYPE_CHECKING:
     from ..runs import Run
@@ -70,19 +69,6 @@ class Readable:
     def audit(self) -> bool:
         """Whether the principal audits each of them."""
         return bool(self.audited.all())
-
-    def under_present_rights(self) -> Readable:
-        """Those that were answered under no more than the grants give now, and audited ones; see `present_rights`.
-
-        Raises:
-            StoreError: the run is damaged.
-        """
-        if self.audit:
-            return self
-        tables = {name: self.run.table(name, texts=True, snapshot_id=self.snapshot) for name in JUDGED_BY}
-        lost = pc.is_in(self.request_ids, value_set=narrowed(tables, self.grants))
-        kept = self.audited | ~np.asarray(lost)
-        return replace(self, rows=self.rows.filter(pa.array(kept)), audited=self.audited[kept])
 
     def where(self, wanted: Mapping[str, str | None], last: int | None = None) -> Readable:
         """Those with these values by column, None for any; `asker` is the user who asked. At most the `last` ones."""

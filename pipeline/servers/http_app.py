@@ -243,7 +243,8 @@ async def _done(request: Request, work: Callable[[], T]) -> T:
 async def _rendered(request: Request, work: Callable[[], Rendering]) -> Response:
     """A stored snapshot in a format, rendered by a thread."""
     found = await _done(request, work)
-    return Response(found.text.encode(), media_type=found.media_type)
+    withheld = {"x-withheld": "; ".join(found.withheld)} if found.withheld else None
+    return Response(found.text.encode(), media_type=found.media_type, headers=withheld)
 
 
 def _json(value: Any) -> Response:

@@ -182,7 +182,8 @@ def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = rendered(at.settings, given["snapshot_id"], "replay")
     form = given.get("format", "block")
     text = (found if form == "replay" else rendered(at.settings, given["snapshot_id"], form)).text
-    return _page(_shown(found.value), text, given.get("page", 1))
+    value, texts = _page(_shown(found.value), text, given.get("page", 1))
+    return value, [*texts, *found.withheld]
 
 
 def _why(at: PrincipalSession, given: Mapping[str, Any]) -> Given:

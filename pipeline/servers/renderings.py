@@ -7,7 +7,7 @@ retrieval or replay.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,8 @@ class Rendering:
     text: str
     """The sanitized text for every interface and for files."""
     status: str = ""
+    withheld: tuple[str, ...] = ()
+    """What it lacks since rights were withdrawn, in words: a format without conditions cannot say so itself."""
 
     @classmethod
     def of(cls, snapshot_id: str, format_: str, made: Any, status: str = "") -> Rendering:
@@ -125,7 +127,9 @@ def rendered(settings: Settings, name: str, format_: str) -> Rendering:
         raise InputError.expected(expected, snapshot_id, "snapshot_id")
     seen = shown(settings, snapshot_id)
     made = exported(settings, snapshot_id) if format_ == "export" else FORMS[format_](seen)
-    return Rendering.of(snapshot_id, format_, made, seen.replay.status)
+    told = seen.replay.conditions.to_pylist()
+    withheld = tuple(row["message"] for row in told if row["condition"] == "rights_withdrawn")
+    return replace(Rendering.of(snapshot_id, format_, made, seen.replay.status), withheld=withheld)
 
 
 def shown(settings: Settings, snapshot_id: str) -> Shown:

@@ -23,6 +23,7 @@ from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
 from ...runs.ids import is_snapshot
 from ..access import opened, readable_replay
+from ..present_rights import JUDGED_BY, items_within_rights
 from ..snapshots import Readable
 
 if TYPE_CHECKING:
@@ -216,9 +217,14 @@ def _read(settings: Settings, name: str) -> tuple[Mapping[str, pa.Table], bool]:
 
 
 def compared_tables(seen: Readable) -> dict[str, pa.Table]:
-    """The compared tables of what a principal may read."""
-    tables = {name: seen.run.table(name, texts=name == "citations", snapshot_id=seen.snapshot) for name in COMPARED}
-    return {name: rows.filter(pc.is_in(rows["request_id"], seen.request_ids)) for name, rows in tables.items()}
+    """The compared tables of what a principal may read: audited, or without the rows that present grants do not admit."""
+    judged = () if seen.audit else JUDGED_BY
+    tables = {
+        name: seen.run.table(name, texts=name in (*judged, "citations"), snapshot_id=seen.snapshot)
+        for name in dict.fromkeys([*COMPARED, *judged])
+    }
+    mine = {name: rows.filter(pc.is_in(rows["request_id"], seen.request_ids)) for name, rows in tables.items()}
+    return mine if seen.audit else items_within_rights(mine, seen.grants)
 
 
 def _paired(
