@@ -22,7 +22,7 @@ from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..config.settings import Settings
 from ..encoders.encoder import encoder_available, load_encoder
 from ..progress import counted
-from ..storage.file_access import opened_below, others_may_write
+from ..storage.file_access import opened_to_others, others_may_write
 
 if TYPE_CHECKING:
     from ..corpus import Corpus
@@ -182,16 +182,14 @@ def _runs(settings: Settings) -> _Findings:
 
 
 def _access(settings: Settings) -> _Findings:
-    """Files of corpus and runs, and the grants, that others on this machine can read or write."""
+    """Corpus, runs and grants that others on this machine can read or write."""
     for name in ("corpus", "runs"):
         folder = settings[name]
         if not isinstance(folder, Path) or not folder.is_dir():
             continue
-        for verb, found in zip(("read", "write"), opened_below(folder), strict=True):
-            if found:
-                hint = f"`chmod -R go-rwx {folder}` closes it; leave it open only if they may have every row in it."
-                files = f"{counted(len(found), 'file')}, such as {found[0]}" if _audited(settings) else "files"
-                yield f"{name} access", f"others can {verb} {files}", hint
+        if verbs := opened_to_others(folder):
+            hint = f"`chmod go-rwx {folder}` closes it; leave it open only if they may have every row in it."
+            yield f"{name} access", f"others can {' and '.join(verbs)} what is in it", hint
     grants = settings.grants_path
     if isinstance(grants, Path) and (where := others_may_write(grants)):
         hint = "`chmod go-w` it, or keep grants elsewhere (setting `grants`): who can write them can grant themselves every row."

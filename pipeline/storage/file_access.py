@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,24 +13,10 @@ from ...nodes.errors import ScopedRetrievalError, StoreError
 from .places import ObjectPlace, Place
 
 
-def opened_below(folder: Path) -> tuple[list[str], list[str]]:
-    """The files below a folder that its group or others can read, and those that they can write.
-
-    A file counts only if every folder from `folder` down to it is accessible to them.
-    """
-    readable, writable = list[str](), list[str]()
-    for at, folders, files in os.walk(folder):
-        mode = Path(at).stat().st_mode
-        if not mode & 0o011:
-            folders.clear()
-            continue
-        for name in sorted(files):
-            file = Path(at, name).lstat().st_mode
-            if file & 0o044:
-                readable.append(str(Path(at, name).relative_to(folder)))
-            if file & 0o022:
-                writable.append(str(Path(at, name).relative_to(folder)))
-    return readable, writable
+def opened_to_others(folder: Path) -> list[str]:
+    """What its group or others may do with the files in a folder: read, write, both or neither."""
+    mode = folder.stat().st_mode
+    return [verb for verb, bits in (("read", 0o055), ("write", 0o022)) if mode & bits]
 
 
 def others_may_write(file: Path) -> str:
