@@ -100,7 +100,6 @@ class Manifest:
         """
         document = {
             "schema_version": SCHEMA_VERSION,
-            "generation": self.generation,
             "analyzers": ANALYZERS,
             "content": self.content.hex(),
             "receipts": [asdict(receipt) for receipt in self.receipts],
