@@ -18,9 +18,8 @@ from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.reading.reports import verified
 from scoped_retrieval.pipeline.runs import Run, Runs, compact, packed, replay, verify
 from scoped_retrieval.pipeline.runs.erasing import erase_texts
-from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, write_parquet
+from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, sha256_of, write_parquet
 from scoped_retrieval.pipeline.runs.parts import TEXTS
-from scoped_retrieval.pipeline.storage.durable import file_sha256
 from written_runs import batch, file_of, head, live, log_again, part_of, session_of
 
 
@@ -63,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_named(run: Run):
         path.mkdir()
         report = verify(store, run.run_id)
         assert (report.status, report.problems[0].kind) == ("changed", "changed")
-        assert (report.problems[0].part, report.problems[0].detail) == (name, "it cannot be read")
+        assert (report.problems[0].part, report.problems[0].detail) == (name, "it cannot be read (Is a directory)")
         path.rmdir()
         path.write_bytes(data)
     assert verify(store, run.run_id).ok
@@ -76,7 +75,7 @@ def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: P
     texts = read_parquet(path, TEXTS)
     changed = texts.set_column(1, TEXTS.field("text"), pc.utf8_swapcase(texts["text"]))
     write_parquet(path, changed)
-    bodies[1]["parts"][path.relative_to(run.folder).as_posix()] = file_sha256(path)
+    bodies[1]["parts"][path.relative_to(run.folder).as_posix()] = sha256_of(path)
     log_again(store, *((body["kind"], body) for body in bodies))
     found = verify(store, run.run_id).problems
     assert {(p.kind, p.detail) for p in found} == {("changed", "Expected the text that was hashed, got another")}
@@ -172,7 +171,7 @@ def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_pat
     anchor, body = head(store), store.log.lines()[0].body
     shutil.copy(file_of(other, 1), file_of(run, 1))
     assert verify(store, run.run_id, anchor=anchor).problems[0].part == f"live/{file_of(run, 1).name}"
-    snapshots = [body["snapshots"][0] | {"sha256": file_sha256(file_of(run, 1))}]
+    snapshots = [body["snapshots"][0] | {"sha256": sha256_of(file_of(run, 1))}]
     store.log.commit("live", {**body, "snapshots": snapshots})
     assert verify(store, run.run_id, anchor=anchor).status == "changed"
     with pytest.raises(VerificationError):
@@ -200,7 +199,7 @@ def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, k
     store = Runs(tmp_path)
     run = batch(store)
     anchor, file = head(store), part_of(run, "record")
-    parts = {file.relative_to(run.folder).as_posix(): file_sha256(file)}
+    parts = {file.relative_to(run.folder).as_posix(): sha256_of(file)}
     body = {"run_id": run.run_id, "shard": "00000", "texts": ["0" * 64], "parts": parts, "reason": "none"}
     store.log.commit(kind, body)
     assert verify(store, run.run_id, anchor=anchor).status == "changed"
@@ -222,7 +221,7 @@ def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new
         part = part_of(run, "texts")
         part.unlink()
         pq.write_table(pa.Table.from_pylist(rows, schema=TEXTS), part.with_name("other.parquet"))
-        parts = {"texts/other.parquet": file_sha256(part.with_name("other.parquet"))}
+        parts = {"texts/other.parquet": sha256_of(part.with_name("other.parquet"))}
         body = {"run_id": run.run_id, "shard": "00000", "texts": [gone["sha256"]], "parts": parts, "reason": "none"}
         store.log.commit("erase", body)
         assert verify(store, run.run_id).status == ("erased" if fits else "changed")

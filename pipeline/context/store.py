@@ -37,11 +37,11 @@ from ..config.settings import Settings
 from ..progress import counted
 from ..reading.grants import audits
 from ..runs import Runs
-from ..runs.files import parquet_bytes, read_parquet, write_parquet
+from ..runs.files import parquet_bytes, read_parquet, sha256_of, write_parquet
 from ..runs.log import RunFolder
 from ..runs.model_inputs import CONTEXTS, KIND, records_in, texts_of
 from ..runs.parts import changed_texts
-from ..storage.durable import file_sha256, make_folders
+from ..storage.durable import make_folders
 from ..storage.places import Place, place_of
 from ..storage.signing import UNSIGNED
 from .artifacts import Artifacts
@@ -179,7 +179,7 @@ class ContextStore:
 
     def _table(self, record: Mapping[str, Any], name: str) -> pa.Table:
         file = self.runs.shared(record["tables"][name])
-        if file_sha256(file) != record["tables"][name]:
+        if sha256_of(file) != record["tables"][name]:
             raise VerificationError(f"Expected the part that was recorded, got another - at {record['record']}/{name}")
         return read_parquet(file, CONTEXT_TABLES[name].stored_schema)
 

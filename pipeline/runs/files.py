@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -84,6 +85,12 @@ def named(path: Place) -> str:
 
 def _unread(path: Place, error: OSError) -> StoreError:
     return StoreError(f"{error.strerror or error}: {named(path)}")
+
+
+def sha256_of(path: Place) -> str:
+    """SHA-256 of a file's bytes, hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def files_below(folder: Place) -> Iterator[str]:

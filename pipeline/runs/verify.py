@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..deadline import expect_time
-from ..storage.durable import TEMPORARY, exists, file_sha256
+from ..storage.durable import TEMPORARY, file_sha256
 from ..storage.places import Place
 from .erasing import erased_from
-from .files import files_below
+from .files import files_below, sha256_of
 from .ids import run_named
 from .live import LIVE, SUFFIX, live_file
 from .log import LOG, digests_named, is_unfinished, of_kind
@@ -101,7 +101,9 @@ def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
         problems += () if problems else _of_contents(run, erased)
     except ScopedRetrievalError as error:
         problems.append(RunProblem("changed", run_id, error.message))
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
+    except OSError as error:
+        problems.append(RunProblem("changed", run_id, _unread(error)))
+    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
         problems.append(RunProblem("changed", run_id, f"its content is malformed ({type(error).__name__})"))
     return replace(report, problems=tuple(problems))
 
@@ -121,11 +123,15 @@ def _of_files(run: Run) -> Iterator[RunProblem]:
         return
     named = _named(run)
     for part, (file, sha256) in named.items():
-        if not exists(file):
+        try:
+            if sha256_of(file) != sha256:
+                yield RunProblem("changed", part, "its SHA-256 is not the one in LOG")
+        except FileNotFoundError:
             yield RunProblem("missing", part, "LOG names it")
-        elif (got := file_sha256(file)) != sha256:
-            detail = "its SHA-256 is not the one in LOG" if got else "it cannot be read"
-            yield RunProblem("changed", part, detail)
+        except ScopedRetrievalError:
+            raise
+        except OSError as error:
+            yield RunProblem("changed", part, _unread(error))
     for path in files_below(run.folder):
         if path in run.replaced:
             detail = "texts that a receipt lists as erased still exist: run the erasure again"
@@ -139,6 +145,10 @@ def _is_leftover(run: Run, path: str) -> bool:
     if path.startswith(f"{STAGE}/") or Path(path).name.startswith(TEMPORARY):
         return True
     return is_named_for(path, file_sha256(run.folder / path))
+
+
+def _unread(error: OSError) -> str:
+    return f"it cannot be read ({error.strerror or type(error).__name__})"
 
 
 def _of_contents(run: Run, erased: Mapping[str, set[str]]) -> Iterator[RunProblem]:
