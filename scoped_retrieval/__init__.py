@@ -13,6 +13,7 @@ data stack.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,10 +56,12 @@ def ask(question: str, folder: str | Path = ".", **fields: Any) -> Retrieval:
     from .pipeline.indexing.following import defaults_in
     from .pipeline.indexing.freshness import up_to_date
     from .pipeline.progress import quiet
+    from .pipeline.requests.handoff import trees_around
 
-    settings = up_to_date(_settings(folder), progress=False, say=quiet)
+    warn = logging.getLogger(__name__).warning
+    settings = up_to_date(_settings(folder), progress=False, say=quiet, warn=warn)
     given = defaults_in(settings, Path(folder), fields)
-    with open_retriever(settings) as retriever:
+    with open_retriever(settings, work_trees=trees_around(Path(folder))) as retriever:
         return retriever.retrieve({**given, **fields, "question": question})
 
 

@@ -65,7 +65,7 @@ def test_an_index_that_is_interrupted_while_it_embeds_keeps_the_batches_before(t
     monkeypatch.setattr(importing, "load_encoder", lambda *_: _Stopped())
     monkeypatch.setattr(importing, "encoder_available", lambda: (True, ""))
     code, _, err = run(*command, capsys=capsys)
-    assert (code, "Interrupted: the corpus has a new generation - at" in err) == (130, True)
+    assert (code, "Interrupted" in err) == (130, True)
     assert Corpus.open(Path(".scoped-retrieval/corpus")).info()["encoded_rows"] == 256
 
 

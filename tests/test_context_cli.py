@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from command_line import ask, run
 from context_session import Session
+from scoped_retrieval.pipeline.cli.output import EXIT
+from scoped_retrieval.pipeline.config.settings import load_settings
 
 INPUTS = """\
 project: shop
@@ -151,6 +153,25 @@ def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(sho
     assert [each["snapshot_id"] for each in again["snapshots"]] == [snapshot] and again["snapshots"][0][
         "status"
     ] == "ok"
+
+
+def test_an_input_is_shown_only_to_who_may_still_see_all_that_it_shows(shop: Any, tmp_path: Path, capsys: Any):
+    _, snapshot = ask(capsys=capsys)
+    item = value_of("show", snapshot, capsys=capsys)["citations"][0]
+    session = Session("What is the default role?")
+    session.add("retrieval.snapshot.created", turn=1, snapshotId=snapshot)
+    log = tmp_path / "asked.jsonl"
+    log.write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    value_of("context", "project", str(log), capsys=capsys)
+    assert run("show", "asked/2", capsys=capsys)[0] == 0
+    grants = load_settings().grants_path
+    before = grants.read_text()
+    grants.write_text(f"principals: {{ana: {{projects: [shop], denied_paths: ['{item['path']}']}}}}\n")
+    for words in (("show", "asked/2"), ("why", "asked/2", item["path"]), ("show", "asked/2", "--as", "ledger")):
+        code, out, err = run(*words, capsys=capsys)
+        assert code == EXIT["denied"] and item["path"] not in out + err, words
+    grants.write_text(before)
+    assert run("show", "asked/2", capsys=capsys)[0] == 0
 
 
 def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_it(

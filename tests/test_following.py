@@ -13,6 +13,7 @@ import pytest
 from command_line import run
 from repositories import committed, git
 from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.corpus import Corpus
 
 Capture = pytest.CaptureFixture[str]
 
@@ -52,6 +53,21 @@ def test_the_first_question_below_the_top_of_a_repository_reads_all_of_it(shop: 
     monkeypatch.chdir(shop / "src")
     assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
     assert (shop / ".scoped-retrieval").exists() and not Path(".scoped-retrieval").exists()
+
+
+def test_upwards_only_a_folder_with_a_corpus_is_found(shop: Path, monkeypatch, capsys: Capture):
+    (shop / ".scoped-retrieval" / "runs").mkdir(parents=True)
+    monkeypatch.chdir(shop / "src")
+    assert shown(capsys)[0] == ["walrus.md"]
+
+
+def test_each_folder_of_a_corpus_elsewhere_is_a_project_of_its_name(shop: Path, tmp_path: Path, capsys: Capture):
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo" / "okapi.md").write_text("How the okapi sleeps.\n")
+    corpus = str(tmp_path / "both")
+    for folder in (shop, tmp_path / "zoo", shop):
+        assert run("index", str(folder), "--corpus", corpus, "--no-semantic", capsys=capsys)[0] == 0
+    assert Corpus.open(corpus).projects() == ["shop", "zoo"]
 
 
 @pytest.mark.parametrize("indexed", [False, True], ids=["asked", "indexed"])
@@ -136,6 +152,14 @@ def test_status_names_a_followed_repository_that_is_gone(shop: Path, monkeypatch
     (known,) = json.loads(out)["followed"]
     assert (known["current"], known["gone"]) == (False, [str(repository)])
     assert "what was read stays" in " ".join(run("status", capsys=capsys)[1].split())
+    assert str(repository) in run("ask", "how does the zebra sleep", capsys=capsys)[2]
+    pytest.importorskip("mcp", reason="needs the extra serve")
+    from scoped_retrieval.pipeline.servers.mcp_tools import Tools
+
+    tools = Tools.of(load_settings(), None)
+    assert str(repository) in anyio.run(tools.called, "scoped_retrieve", {"question": "zebra"}).content[0].text
+    code, out, err = run("status", "--json", "-c", "principal=bob", capsys=capsys)
+    assert code == 0 and json.loads(out)["followed"] == [] and str(repository) not in out, err
 
 
 def test_a_folder_that_may_be_listed_and_not_entered_stops_no_index(shop: Path, monkeypatch, capsys: Capture):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +162,15 @@ def test_a_setting_for_one_command_counts_before_and_after_it(shop: Path, capsys
     assert (code, "-c lane" in err) == (2, True)
 
 
-def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch, capfd):
-    monkeypatch.setenv("COMP_WORDS", "scoped-retrieval xr")
+@pytest.mark.parametrize("command", ["scoped", "scoped-retrieval"])
+def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch, capfd, command: str):
+    monkeypatch.setattr(sys, "argv", [f"/usr/bin/{command}"])
+    monkeypatch.setenv("COMP_WORDS", f"{command} xr")
     monkeypatch.setenv("COMP_CWORD", "1")
-    monkeypatch.setenv("_SCOPED_RETRIEVAL_COMPLETE", "complete_bash")
+    monkeypatch.setenv(f"_{command.upper().replace('-', '_')}_COMPLETE", "complete_bash")
     from scoped_retrieval.pipeline.cli import main
 
-    main([])
+    main()
     assert capfd.readouterr().out.split() == ["xray"]
 
 

@@ -49,7 +49,7 @@ def asked(settings: Settings) -> Iterator[Callable[..., Any]]:
     """What a client of one kind gets: `asked(lambda client: client.call_tool(...))`."""
     pool = RetrieverPool(settings)
     tools = Tools(settings, pool)
-    tools.ready()
+    pool.ready()
     server = mcp_server(lambda: tools)
 
     def ask(work: Callable[[Client], Any], mode: Any = "auto") -> Any:
@@ -174,6 +174,28 @@ def test_a_server_of_several_projects_takes_one_that_is_granted(settings: Settin
             anyio.run(tools.called, "scoped_retrieve", {**ASKED, **chosen})
     schemas = [anyio.run(one.listed)[0].input_schema["properties"] for one in (tools, Tools.of(settings, None))]
     assert schemas[0]["project"]["enum"] == ["pay", "shop"] and "project" not in schemas[1]
+    settings.grants_path.write_text("principals: {ana: {projects: [pay, shop], append: [pay]}}")
+    (adds,) = [tool for tool in anyio.run(tools.listed) if tool.name == "append_evidence"]
+    assert adds.input_schema["properties"]["project"]["const"] == "pay"
+    rows = [{"text": "Refunds take five days."}]
+    added = anyio.run(tools.called, "append_evidence", {"rows": rows, "project": "pay"})
+    assert added.structured_content["project"] == "pay"
+
+
+def test_where_nothing_can_be_asked_the_tools_are_listed_and_a_call_says_why(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))  # which no question reads
+    nowhere = load_settings({"principal": "ana"}, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    server = mcp_server(lambda: Tools.of(nowhere, None))
+
+    async def connected() -> tuple[list[str], str]:
+        async with Client(server) as client:
+            listed = await client.list_tools()
+            answer = await client.call_tool("scoped_retrieve", ASKED)
+            assert answer.is_error
+            return [tool.name for tool in listed.tools], answer.content[0].text
+
+    names, said = anyio.run(connected)
+    assert "scoped_retrieve" in names and "append_evidence" not in names and said
 
 
 def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_server_s(settings: Settings):

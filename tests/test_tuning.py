@@ -192,12 +192,12 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
     assert main(["tune", ".", "--commits", *told]) == 0
     out, err = capsys.readouterr()
     said = json.loads(out)
-    before, fitted = (found["explain-code"] for found in (said["fitted"]["weights_in_force"], said["weights"]))
+    before, fitted = (found["answer-question"] for found in (said["fitted"]["weights_in_force"], said["weights"]))
     assert (fitted.get("recency", 0) > before.get("recency", 0)) == ("recency" in err)
     held_out = {row["collection"]: row for row in said["fitted"]["held_out"]}
     assert {name: row["queries"] for name, row in held_out.items()} == {"shop": 4, "shop, by lines": 4}
     assert held_out["shop"][DEFAULT] == 1.0
     assert 0 < held_out["shop, by lines"][DEFAULT] < 1.0
-    assert load_weights(Path(".scoped-retrieval/eval/weights.yaml")).weights.keys() == {"explain-code"}
+    assert load_weights(Path(".scoped-retrieval/eval/weights.yaml")).weights.keys() == {"answer-question"}
     assert git(shop, "status", "--porcelain") == ""
     assert (tmp_path / "tuned.svg").read_bytes().startswith(b"<?xml")

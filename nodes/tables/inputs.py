@@ -55,10 +55,13 @@ REQUESTS = table(
     ),
     denied_sources=caller(strings("source selectors; any match denies", nullable=True)),
     allowed_paths=caller(
-        strings("anchored globs on path, `dir/` = all below; null = all granted, [] = none", nullable=True)
+        strings(
+            "only these paths: globs from the root, `dir/` = all below; null = all that is granted, [] = none",
+            nullable=True,
+        )
     ),
     denied_paths=caller(strings("anchored globs on path; any match denies", nullable=True)),
-    as_of=caller(timestamp("facts are judged at this instant")),
+    as_of=caller(timestamp("the time at which facts must hold; default: now")),
     asked_at=caller(timestamp("rights are judged at this instant; stamped on arrival; envelope", digest=False)),
     include_after=caller(timestamp("window start on event time (recorded time where null)", nullable=True)),
     exclude_after=caller(timestamp("window end, exclusive", nullable=True)),
@@ -77,7 +80,7 @@ REQUESTS = table(
     max_items_per_source=caller(
         int32("items of one document: a structured record, a path, else an entity, else the row", nullable=True)
     ),
-    max_tokens=caller(int32("tokens of the block under `tokenizer`", nullable=True)),
+    max_tokens=caller(int32("most tokens of the block, as `tokenizer` counts them", nullable=True)),
     max_chars=caller(int32("characters of the block", nullable=True)),
     max_chunk_tokens=caller(int32("tokens of one item's text", nullable=True)),
     tokenizer=caller(string("counter by name, e.g. approx-bpe/1")),

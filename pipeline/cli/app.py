@@ -75,12 +75,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. The console script passes it to the shell."""
     args = list(sys.argv[1:] if argv is None else argv)
     GIVEN.set({})
-    as_json = "--json" in args
+    as_json, name = "--json" in args, Path(sys.argv[0]).stem if argv is None else "scoped-retrieval"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
             stream.reconfigure(encoding="utf-8")  # a block is byte-identical on every platform
     try:
-        code = int(application(args)(args=args, prog_name="scoped-retrieval", standalone_mode=False) or 0)
+        code = int(application(args)(args=args, prog_name=name, standalone_mode=False) or 0)
         # Typer answers Ctrl-C with this code and an empty line.
         return print_error(KeyboardInterrupt(), as_json=as_json) if code == EXIT["interrupted"] else code
     except SystemExit as exit_:

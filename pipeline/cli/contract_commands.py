@@ -104,7 +104,7 @@ def why(
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
     from ..contracts.why import audit_trail, explained, is_audit_entry, why_not
-    from ..indexing.following import imports
+    from ..indexing.following import own_imports
 
     settings = settings_of("corpus", "runs")
     if evidence is None and name == "@":
@@ -120,7 +120,7 @@ def why(
         else:
             if evidence.startswith(("./", "/")):
                 path = Path(evidence)
-                folders = [folder for _, request, _ in imports(settings) for folder in request.paths]
+                folders = [folder for _, request, _ in own_imports(settings) for folder in request.paths]
                 evidence = str(next((path.relative_to(each) for each in folders if path.is_relative_to(each)), path))
             found = why_not(settings, name, evidence)
             text = explained(found)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ..config.settings import Settings
 from ..sources.readers import READERS
 from ..views.text_table import folded, plain_text
 from .options import pairs_of, settings_of
@@ -49,9 +48,8 @@ def index(
         bool, typer.Option("--no-semantic", help="Skip embedding; the semantic lane stays off.")
     ] = False,
 ) -> int:
-    """Build or extend a corpus. Its rows belong to --project; default: the only one, or the folder's name."""
+    """Build or extend a corpus. Its rows belong to --project; default: the one that has the folder, or its name."""
     settings, added = settings_of("corpus"), pairs_of(add, "--add")
-    before = _current(settings)
     try:
         from ..indexing.following import IndexRequest, of_folder
         from ..indexing.freshness import index_followed
@@ -68,16 +66,13 @@ def index(
             workers=settings["workers"] or 0,
         )
         bars = shows_progress(settings["progress"])
-        settings = of_folder(settings, (*request.paths, Path.cwd())[0])
+        settings = of_folder(settings, next(iter(request.paths), None))
         report = index_followed(
             settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet
         )
     except KeyboardInterrupt:
-        state = "the corpus is unchanged" if _current(settings) == before else "the corpus has a new generation"
-        if _current(settings) is None:
-            state = "nothing is in the corpus yet"
-        hint = "run the same `index` again"
-        raise InterruptedCommandError(f"Interrupted: {state} - at {settings['corpus']}", hint=hint) from None
+        hint = "what was published stays; the same `index` again reads the rest"
+        raise InterruptedCommandError(f"Interrupted - at {settings['corpus']}", hint=hint) from None
     emit(report.as_dict(), text=report.text())
     for line in report.notes:
         note(line)
@@ -147,12 +142,3 @@ def _path(name: str) -> Path:
     from ..storage.places import at_home
 
     return at_home(Path(name), "--add")
-
-
-def _current(settings: Settings) -> str | None:
-    """The current generation; None if there is no corpus or it is still empty."""
-    from ..config.opening import corpus_of, head_of
-
-    if head_of(settings) is None or not (corpus := corpus_of(settings)).projects():
-        return None
-    return corpus.generation

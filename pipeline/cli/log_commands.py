@@ -64,6 +64,10 @@ def log(
         raise InputError.one_of(FORMS if of == "answers" else FORMS[:1], form, "--as")
     if status is not None:
         STATUSES.canonical(status, "--status")
+        if of != "answers":
+            raise InputError.described("--of answers", of, "--status")
+    if run is not None and of not in ("answers", "checks"):
+        raise InputError.described("--of answers or checks", of, "RUN")
     settings = settings_of("runs")
     if last is None:
         last = LAST if form == "text" else 0

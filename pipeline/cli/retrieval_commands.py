@@ -197,7 +197,8 @@ def ask(
     note(f"snapshot: {(settings['record'] and found.snapshot_id) or 'none'} ({found.status})")
     if settings.origin("corpus") == "default" and not settings["corpus"].is_relative_to(Path.cwd()):
         note(f"corpus: {settings['corpus']}, the nearest one at or above this folder")
-    if edited := uncommitted(settings, fields.get("workspace_root")):
+    asked_in = settings.having("request", project=fields.get("project"))
+    if edited := uncommitted(asked_in, fields.get("workspace_root")):
         flags = " or ".join(f"--workspace {path}" for path in edited)
         note(f"what is not committed is not shown; it is with {flags}")
     if others := defaults.get("denied_sources"):

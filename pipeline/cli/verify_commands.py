@@ -73,6 +73,9 @@ def verify(
             "`verify` prints the head of the log, `verify corpus` that of the corpus; the anchor is one that you kept"
         )
         raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
+    asked = {"corpus": name == "corpus", "--event": event, "--answer": answer, "--rerun": rerun}
+    if len(chosen := [each for each, value in asked.items() if value]) > 1:
+        raise InputError.described("one of them", " and ".join(chosen), "verify")
     if event is not None:
         return _verify_turn(event)
     if name == "corpus":

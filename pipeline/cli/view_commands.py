@@ -97,7 +97,10 @@ def xray(
 def lineage(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="RUN", help="A run or snapshot, to add rows and times; default: the installed version."),
+        typer.Argument(
+            metavar="RUN",
+            help="A run or an answer (`@` is your last), to add rows and times; default: the installed version.",
+        ),
     ] = None,
     of: Annotated[
         str | None, typer.Option("--of", metavar="WHAT", help="steps, all (every node), or one step; default: steps.")
@@ -118,7 +121,7 @@ def lineage(
         raise InputError.one_of(FORMATS, format_, "--format")
     if run:
         settings = settings_of("runs")
-        opened, rows, seconds = measured(settings, run)
+        opened, rows, seconds = measured(settings, named(settings, run)[1])
         data = drawn(opened.lineage, format_, of, rows=rows, seconds=seconds)
     else:
         data = drawn(current_lineage(), format_, of)

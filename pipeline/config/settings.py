@@ -163,7 +163,8 @@ def load_settings(
 
 def _base(cwd: Path) -> Path:
     """The folder of the default corpus and runs: the nearest one at or above with a corpus or a repository in it, else `cwd`."""
-    return next((each for each in (cwd, *cwd.parents) if (each / FOLDER).is_dir() or (each / ".git").exists()), cwd)
+    kept = (f"{FOLDER}/corpus", ".git")
+    return next((each for each in (cwd, *cwd.parents) if any((each / name).exists() for name in kept)), cwd)
 
 
 def _speaks_for(project: Path, values: Mapping[str, SettingValue]) -> bool:

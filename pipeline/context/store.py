@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -35,8 +36,9 @@ from ...nodes.turns.frame import sealed
 from ..config.opening import runs_of, signer_of
 from ..config.settings import Settings
 from ..progress import counted
+from ..reading.access import readable_replay
 from ..reading.grants import audits
-from ..runs import Runs
+from ..runs import Runs, replay
 from ..runs.files import parquet_bytes, read_parquet, sha256_of, write_parquet
 from ..runs.log import RunFolder
 from ..runs.model_inputs import CONTEXTS, KIND, records_in, texts_of
@@ -142,7 +144,7 @@ class ContextStore:
         of an input, that of its last record.
 
         Raises:
-            AccessError: it is in no record that the principal may read.
+            AccessError: it is in no record that the principal may read, or shows what they may no longer see.
             InputError: a record has several inputs.
             VerificationError: the stored tables do not reproduce the recorded input.
             StoreError: the record cannot be read.
@@ -174,7 +176,9 @@ class ContextStore:
                 inputs = self._table(record, "model_inputs")
                 rows = inputs.select(["input_id", "snapshot_ids"]).to_pylist()
                 mine = [row["input_id"] for row in rows if snapshot_id in row["snapshot_ids"]]
-                found += [self._replayed(record, input_id, whole=False) for input_id in mine]
+                for input_id in mine:
+                    with suppress(AccessError):  # it shows an item that was withdrawn
+                        found.append(self._replayed(record, input_id, whole=False))
         return found
 
     def _table(self, record: Mapping[str, Any], name: str) -> pa.Table:
@@ -183,12 +187,28 @@ class ContextStore:
             raise VerificationError(f"Expected the part that was recorded, got another - at {record['record']}/{name}")
         return read_parquet(file, CONTEXT_TABLES[name].stored_schema)
 
+    def _withheld(self, record: Mapping[str, Any]) -> set[str]:
+        """The items of its snapshots that the present grants do not admit."""
+        found = set[str]()
+        if self.settings is None:
+            return found
+        for name in record["snapshots"]:
+            seen, now = readable_replay(self.settings, name)
+            found |= {*replay(seen.run, name).citations["evidence_id"].to_pylist()}
+            found -= {*now.citations["evidence_id"].to_pylist()}
+        return found
+
     def _replayed(self, record: Mapping[str, Any], input_id: str, *, whole: bool = True) -> Replayed:
         texts = read_parquet(texts_of(self.runs, record), TEXTS)
         if len(changed_texts(texts)):
             raise VerificationError(f"Expected the texts that were recorded, got others - at {record['record']}")
         rows = {name: self._rows(record, name, input_id, texts) for name in CONTEXT_TABLES}
         found = Projection.of(rows, Artifacts())
+        if self._withheld(record).intersection(row["evidence_id"] for row in found.decisions):
+            raise AccessError(
+                f"Permission denied: the input shows what you may no longer see - at {input_id}",
+                hint="an input is shown as it was given or not at all: project the turn again",
+            )
         without = [row for row in found.decisions if row["place"] >= 0 and row["lines"] is None]
         if lost := [row["source_id"] for row in without if row["evidence_id"] is None]:  # no erasure removes those
             raise VerificationError(f"Expected the text of {lost[0]}, got none - at {record['record']}/texts")

@@ -267,11 +267,13 @@ def _at(paths: Any, name: str) -> Any:
 
 def _decided(decision: dict[str, Any], scores: Mapping[str, str]) -> dict[str, Any]:
     """The answer in a decision row, with how close it came."""
-    code, stage = decision["reason_code"], decision["stage"]
+    code, stage, text = decision["reason_code"], decision["stage"], decision["reason_text"]
     advice = [] if decision["outcome"] == "selected" else [_ADVICE.get(code, f"another outcome of stage {stage}")]
+    if decision["form"] == "reference":
+        text, advice = f"{text}; only its place is shown: the budget has no room for its text", ["a larger budget"]
     more = {"outcome": decision["outcome"], "rank": decision["rank"], "would_admit": advice}
     closeness = scores.get(decision["evidence_id"])
-    return _answer(decision, stage, code, decision["reason_text"], decision["decided_by"], closeness=closeness, **more)
+    return _answer(decision, stage, code, text, decision["decided_by"], closeness=closeness, **more)
 
 
 def _answer(
@@ -391,7 +393,10 @@ def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
     if not is_audit_entry(entry):
         raise InputError.expected("an audit entry, SNAPSHOT/EVIDENCE", entry, "AUDIT_ENTRY")
     snapshot_id, _, evidence = entry.partition("/")
-    (decision,) = why_not(settings, snapshot_id, evidence)
+    decision, *others = why_not(settings, snapshot_id, evidence)
+    if others:
+        hint = f"`why {snapshot_id} {evidence}` tells of each"
+        raise InputError.described("one row", f"{1 + len(others)} rows", "AUDIT_ENTRY", hint=hint)
     found: dict[str, Any] = {"audit_entry": entry, "decision": decision}
     seen = opened(settings, snapshot_id)
     if not seen.audit:

@@ -127,7 +127,7 @@ class Manifest:
         """
         line = chain.last()
         if line is None:
-            hint = "the first `ask` in a folder makes the corpus of that folder; `index PATH` makes any."
+            hint = "the first `ask` in a folder makes its corpus, but not in a home or a folder above it; `index PATH` makes any."
             raise StoreError(f"Expected a corpus, got none - at {path}", hint=hint)
         if generation is not None:
             line = next((each for each in stored(path, chain) if each.body["generation"] == generation), None)

@@ -96,7 +96,7 @@ def commit_collection(repository: Path, count: int) -> Collection:
     lines["path"] += ":" + lines["first"].astype(str) + "-" + lines["last"].astype(str)
     before = [commit for commit in history if commit.sha in set(queries["commit"])]
     judged = pd.concat([files, lines[[*files]]], ignore_index=True)
-    return code_collection(repository.name, *snapshots_of(git, before), queries, judged, "explain-code")
+    return code_collection(repository.name, *snapshots_of(git, before), queries, judged, "answer-question")
 
 
 def _changed_lines(git: Git, query: str) -> pd.DataFrame:

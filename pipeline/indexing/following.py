@@ -63,13 +63,18 @@ class IndexRequest:
     """Processes that cut files and blobs; 0: as many as there are processors."""
 
 
-def of_folder(settings: Settings, folder: Path) -> Settings:
-    """The settings with a project: the one that is set, else the only one of the corpus, else the name of the folder."""
+def of_folder(settings: Settings, folder: Path | None) -> Settings:
+    """The settings with a project for a folder, or for records if there is none: the one that is set, else the one that follows
+    the folder; else the only one of the corpus, if that lies in the folder or follows none; else the folder's name.
+    """
     if settings["project"]:
         return settings
-    held = corpus_of(settings).projects() if head_of(settings) is not None else []
-    name = held[0] if len(held) == 1 else folder.resolve().name
-    return settings.having("name of the folder", project=name)
+    here, corpus, known = (folder or Path()).resolve(), settings["corpus"], imports(settings)
+    held = {project for project, request, _ in known if here in request.paths}
+    own = folder is None or not known or (isinstance(corpus, Path) and corpus.resolve().is_relative_to(here))
+    if not held and own and head_of(settings) is not None:
+        held = {*corpus_of(settings).projects()}
+    return settings.having("name of the folder", project=held.pop() if len(held) == 1 else here.name)
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,7 @@ def followed(settings: Settings) -> list[dict[str, Any]]:
         InputError: the files cannot be listed.
     """
     found = list[dict[str, Any]]()
-    for project, request, seen in imports(settings):
+    for project, request, seen in own_imports(settings):
         gone = [str(path) for path in request.paths if not path.exists()]
         current = not gone and seen_in(request).files == seen.files
         paths = [str(path) for path in request.paths]
@@ -171,7 +176,7 @@ def uncommitted(settings: Settings, shown: str | None) -> list[Path]:
     """The folders of the project but the one `shown` whose committed text alone is shown, although files in them differ."""
     return [
         path
-        for _, request, seen in imports(settings)
+        for _, request, seen in own_imports(settings)
         if seen.uncommitted
         for path in request.paths
         if str(path) != shown
@@ -205,9 +210,7 @@ def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, A
 
 def _project_around(settings: Settings, folder: Path) -> str | None:
     """Of the projects that are granted to the principal, the one that follows the folder or the nearest around it."""
-    file = settings.grants_path
-    mine = load_grants(file).projects(settings.principal) if exists(file) else ()
-    around = [(path, of) for of, request, _ in imports(settings) for path in request.paths if of in mine]
+    around = [(path, of) for of, request, _ in own_imports(settings) for path in request.paths]
     around = [(path, of) for path, of in around if folder.is_relative_to(path)]
     nearest = {of for path, of in around if path == max(around)[0]}
     return nearest.pop() if len(nearest) == 1 else None
@@ -264,6 +267,13 @@ def imports(settings: Settings) -> list[tuple[str, IndexRequest, Seen]]:
     one is.
     """
     return [each for each in _kept(file_of(settings)) if settings["project"] in (None, each[0])]
+
+
+def own_imports(settings: Settings) -> list[tuple[str, IndexRequest, Seen]]:
+    """The `imports` of the projects that the principal may ask in."""
+    grants = settings.grants_path
+    mine = load_grants(grants).projects(settings.principal) if exists(grants) else ()
+    return [each for each in imports(settings) if each[0] in mine]
 
 
 def _kept(file: Path | None) -> list[tuple[str, IndexRequest, Seen]]:

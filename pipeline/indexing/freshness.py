@@ -29,8 +29,9 @@ from .following import (
 from .report import IndexReport
 
 
-def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = True) -> Settings:
-    """Read again what the corpus follows; with `make`, where a folder has no corpus, read its work tree.
+def up_to_date(settings: Settings, *, progress: bool, say: Say, warn: Say | None = None, make: bool = True) -> Settings:
+    """Read again what the corpus follows; with `make`, where a folder has no corpus, read its work tree. `warn`, else `say`, learns
+    why an answer may be older than the files.
 
     Raises:
         InputError, StoreError: the folder has no corpus, and none can be made of it.
@@ -51,14 +52,15 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
     if not followed and settings.origin("corpus") == "default" and folders_in(settings):
         say(FOLLOWS_NOTHING)
     for project, request, seen in followed:
-        if not all(path.exists() for path in request.paths):
+        if gone := [str(path) for path in request.paths if not path.exists()]:
+            (warn or say)(f"warning: the answer may be of files that are gone: {project} follows {', '.join(gone)}")
             continue
         own = settings.having("followed", project=project)
         try:
             if not seen.settled or (seen.files, seen.head) != (seen_in(request).files, head_of(settings)):
                 index_followed(own, request, semantic=False, progress=progress, grant=False)
         except (InputError, StoreError) as error:
-            say(f"warning: the answer may be older than the files of {project}: {error.message}")
+            (warn or say)(f"warning: the answer may be older than the files of {project}: {error.message}")
     return settings
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +26,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from ...nodes.errors import AccessError
+from ...nodes.errors import AccessError, InputError, StoreError
 
 if TYPE_CHECKING:
     from ..config.settings import Settings
@@ -59,6 +59,10 @@ def mcp_server(tools: Callable[[], Tools]) -> Server[Any]:
         try:
             found = await anyio.to_thread.run_sync(mine, context)
             return types.ListToolsResult(tools=await found.listed())
+        except (InputError, StoreError):  # a call says what is wrong, where a model reads it
+            from .mcp_tools import TOOLS, declared
+
+            return types.ListToolsResult(tools=[declared(name, tool) for name, tool in TOOLS.items() if not tool.adds])
         except Exception as error:  # every error reaches the client as a protocol error that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _message_of(error)) from error
 
@@ -88,18 +92,12 @@ def serve_stdio(settings: Callable[[], Settings], *, preset: Path | None = None)
     with ExitStack() as ends:
 
         def tools() -> Tools:
-            from ..indexing.freshness import makes_corpus
             from .mcp_tools import Tools
+            from .retriever_pool import load_line
 
             found = Tools.of(settings(), preset)
             ends.callback(found.pool.close)
-
-            def ready() -> None:
-                with suppress(Exception):  # the first question says what is wrong
-                    found.ready()
-
-            if not makes_corpus(found.pool.settings):
-                Thread(target=ready, daemon=True).start()  # while a prompt is typed
+            Thread(target=load_line).start()  # while a prompt is typed
             return found
 
         server = mcp_server(tools)

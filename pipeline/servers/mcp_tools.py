@@ -145,7 +145,7 @@ class Append(Arguments):
 def _retrieve(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     """The block, or the status if there is none, and below it the warnings that the command line prints, too."""
     found = at.retrieve(given)
-    warned = map(visible, warnings_of(found["conditions"]))
+    warned = map(visible, [*at.pool.behind, *warnings_of(found["conditions"])])
     return _shown(found), ["\n".join([found["block"] or f"status: {found['status']}", *warned])]
 
 
@@ -205,7 +205,7 @@ def _page(value: dict[str, Any], text: str, page: int, call: str = "") -> Given:
 
 
 def _append(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found = at.append(given["rows"])
+    found = at.append(given["rows"], given.get("project"))
     return found, [json_document(found)]
 
 
@@ -301,19 +301,9 @@ class Tools:
         makes = makes_corpus(settings)
         return cls(pinned, RetrieverPool(pinned, preset=preset, makes=makes, folder=Path.cwd()))
 
-    def ready(self) -> None:
-        """Open what the first question needs.
-
-        Raises:
-            StoreError: there is no corpus.
-        """
-        self.pool.ready()
-        with self.pool.using(self._session.settings):
-            pass
-
     async def listed(self) -> list[types.Tool]:
         """Their declarations."""
-        return [_declared(name, tool) for name, tool in (await self._offered(TOOLS)).items()]
+        return [declared(name, tool) for name, tool in (await self._offered(TOOLS)).items()]
 
     async def called(self, name: str, given: Mapping[str, Any] | None) -> types.CallToolResult:
         """The result of one.
@@ -337,25 +327,30 @@ class Tools:
 
         def offered() -> dict[str, Tool]:
             settings = self._session.settings
-            may_append = not makes_corpus(settings) and settings["project"] in appendable(settings)
-            found = {name: tool for name, tool in tools.items() if may_append or not tool.adds}
-            return found | {"scoped_retrieve": _in_one_of(scope_of(settings)["projects"])}
+            projects = scope_of(settings)["projects"]
+            open_ = [] if makes_corpus(settings) else [each for each in appendable(settings) if each in projects]
+            found = {name: tool for name, tool in tools.items() if open_ or not tool.adds}
+            asks = found["scoped_retrieve"]
+            named = asks.doc.replace("this project", " or ".join(projects))
+            found["scoped_retrieve"] = replace(asks, doc=named)
+            if len(projects) > 1:
+                granted = {"scoped_retrieve": projects, "append_evidence": open_}
+                found |= {name: _in_one_of(found[name], granted[name]) for name in granted if name in found}
+            return found
 
         return await self.pool.done(self.principal, offered)
 
 
-def _in_one_of(projects: Sequence[str]) -> Tool:
-    """The tool that asks in one of these projects."""
-    tool = TOOLS["scoped_retrieve"]
-    if len(projects) == 1:
-        return tool
+def _in_one_of(tool: Tool, projects: Sequence[str]) -> Tool:
+    """The tool with an argument for one of these projects."""
     granted: Any = Literal[tuple(projects)]
     project = Field(default=ABSENT, description=REQUESTS.columns["project"].doc)
-    arguments = create_model("Retrieve", __base__=_RETRIEVE, project=(granted, project))
-    return replace(tool, arguments=arguments, told=(*tool.told, "project"))
+    arguments = create_model(tool.arguments.__name__, __base__=tool.arguments, project=(granted, project))
+    return replace(tool, arguments=arguments, told=tool.told and (*tool.told, "project"))
 
 
-def _declared(name: str, tool: Tool) -> types.Tool:
+def declared(name: str, tool: Tool) -> types.Tool:
+    """A tool as clients see it."""
     return types.Tool(
         name=name,
         title=tool.title,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...nodes.errors import ErasedError, InputError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
+from ..config.policies.tables import load_policies
 from ..config.settings import Settings
 from ..deadline import within
 from ..indexing.following import defaults_in
@@ -58,6 +59,15 @@ class _Open:
         self.opened.__exit__(None, None, None)
 
 
+def load_line() -> None:
+    """Load what every question needs, whichever corpus it is asked of: code, the graph, the rules of secrets, policies."""
+    from ..asking import retriever  # noqa: F401 - loads it
+
+    build_driver()
+    rule_findings(b"")
+    load_policies()
+
+
 class RetrieverPool:
     """Retrievers by principal, and the threads that call them."""
 
@@ -71,6 +81,8 @@ class RetrieverPool:
         self._open: dict[str, _Open] = {}
         self._models: Models | None = None
         self._head = b""
+        self.behind: list[str] = []
+        """Why the last answer may be older than the files."""
         self._threads = defaultdict[str | None, Executor](
             lambda: ThreadPoolExecutor(settings["serve_threads"], "serve")
         )
@@ -80,7 +92,7 @@ class RetrieverPool:
         return PrincipalSession(self.settings.having("credential", principal=principal), self)
 
     def ready(self) -> None:
-        """Open the corpus, load its models, the rules of secrets and the graph in advance, and create the folder of runs.
+        """Open the corpus, load its models and the line in advance, and create the folder of runs.
 
         Raises:
             StoreError: there is no corpus, or the folder cannot be created.
@@ -89,8 +101,7 @@ class RetrieverPool:
         runs_of(self.settings, create=True)
         with self._lock:
             self._current()
-        rule_findings(b"")
-        build_driver()
+        load_line()
 
     def encoder(self) -> AnyEncoder | None:
         """The encoder of the corpus, with which added rows are embedded; None if it has none."""
@@ -152,7 +163,8 @@ class RetrieverPool:
         """The models of the current corpus, which has what is in the files that it follows; those opened on an earlier
         head are retired.
         """
-        up_to_date(self.settings, progress=False, say=_LOG.warning, make=self._makes and self._models is None)
+        self.behind, make = [], self._makes and self._models is None
+        up_to_date(self.settings, progress=False, say=_LOG.warning, warn=self.behind.append, make=make)
         head = head_of(self.settings)  # if there is none, opening reports it
         if self._models is None or head != self._head:
             self._retire()
