@@ -213,8 +213,8 @@ class Item:
         ]
         cut = []
         if bound_by := self.trim.get("bound_by"):
-            shown = "{kept_start} to {kept_end} of {size}".format_map(self.trim)
-            cut = [f"cut by {bound_by}: bytes {shown} are shown"]
+            shown = "bytes {kept_start} to {kept_end} of {size} are shown".format_map(self.trim)
+            cut = [f"cut by {bound_by}: {shown if self.trim['kept_end'] else 'only its place is shown'}"]
         return [text for part in (why, about, cut) if (text := "; ".join(filter(None, part)))]
 
 
