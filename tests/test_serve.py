@@ -58,7 +58,9 @@ def problem(response: Any, status: int, code: str) -> str:
     """The message of an error that has the one shape."""
     assert response.status_code == status, response.text
     body = response.json()
-    assert {"error", "code", "message"} <= set(body) <= {"error", "code", "message", "hint", "trace_id"}
+    assert (
+        {"error", "code", "message"} <= set(body) <= {"error", "code", "message", "hint", "at", "choices", "trace_id"}
+    )
     assert body["code"] == code
     return body["message"]
 
@@ -105,6 +107,11 @@ def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_other
 )
 def test_a_wrong_parameter_is_named_with_the_valid_ones(client: TestClient, path: str, message: str):
     assert message in problem(client.get(path), 400, "invalid_request")
+
+
+def test_an_error_has_the_place_and_the_valid_values_as_fields(client: TestClient):
+    body = client.get("/v1/snapshots/retr-snap-x-1?format=pdf").json()
+    assert (body["at"], "text" in body["choices"]) == ("format", True)
 
 
 def test_the_x_ray_has_document_002_s_path_parameters_and_shape(client: TestClient):

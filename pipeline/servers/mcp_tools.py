@@ -42,7 +42,7 @@ repositories, the first three items were of a file that the agent then named for
 strong match, and for 32 % of those with more; the BM25 of the best row separates them no better.
 """
 PAGE = 16_000
-"""Characters of a page of a view, at most some 5,000 tokens; its values are left out if they are longer."""
+"""Characters of a page of a view, at most some 5,000 tokens."""
 FIELDS = (
     "purpose", "role", "mode", "phase", "branch", "namespace", "session_id", "task_id", "as_of", "failing_test",
     "error_text", "stack_trace", "current_files", "anchor_symbols", "allowed_sources", "denied_sources", "allowed_paths",
@@ -52,7 +52,7 @@ FIELDS = (
 
 
 Given = tuple[dict[str, Any] | None, Sequence[str]]
-"""The answer of a tool: values, and texts; an answer to a question has all of both, a view one page."""
+"""The answer of a tool: values, and texts. A view has one page of text alone: a model would read it twice."""
 
 
 class Arguments(BaseModel):
@@ -175,23 +175,23 @@ def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
         return found, [json_document(found)]
     form = given.get("format", "json")
     text = json_document(found) if form == "json" else rendered(at.settings, snapshot_id, form).text
-    return _page(found, text, 1, f"replay with snapshot_id={snapshot_id}, format={form}, ")
+    return _page(text, 1, f"replay with snapshot_id={snapshot_id}, format={form}, ")
 
 
 def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = rendered(at.settings, given["snapshot_id"], "replay")
     form = given.get("format", "block")
     text = (found if form == "replay" else rendered(at.settings, given["snapshot_id"], form)).text
-    value, texts = _page(_shown(found.value), text, given.get("page", 1))
-    return value, [*texts, *found.withheld]
+    _, texts = _page(text, given.get("page", 1))
+    return None, [*texts, *found.withheld]
 
 
 def _why(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = at.why(given["snapshot_id"], given["evidence"])
-    return _page(found, explained(found["rows"]), given.get("page", 1))
+    return _page(explained(found["rows"]), given.get("page", 1))
 
 
-def _page(value: dict[str, Any], text: str, page: int, call: str = "") -> Given:
+def _page(text: str, page: int, call: str = "") -> Given:
     """A page of a view, and the call that gives the next one: that of this page with another number, or another `call`.
 
     Raises:
@@ -201,7 +201,7 @@ def _page(value: dict[str, Any], text: str, page: int, call: str = "") -> Given:
     if page > len(pages):
         raise InputError.described(f"a page up to {len(pages)}", str(page), "arguments: page")
     more = [f"page {page} of {len(pages)}: {call}page={page + 1} is the next"] if page < len(pages) else []
-    return (value if len(to_json(value)) <= PAGE else None), [pages[page - 1], *more]
+    return None, [pages[page - 1], *more]
 
 
 def _append(at: PrincipalSession, given: Mapping[str, Any]) -> Given:

@@ -112,6 +112,10 @@ class Problem(BaseModel):
     code: str = Field(description="the kind of problem, for programs")
     message: Annotated[str, AfterValidator(redact_text)]
     hint: Annotated[str, AfterValidator(redact_text)] | None = Field(default=None, description="what to do")
+    at: Annotated[str, AfterValidator(redact_text)] | None = Field(
+        default=None, description="where, if it is one place"
+    )
+    choices: list[str] | None = Field(default=None, description="every valid value, if they are few")
     trace_id: str | None = Field(default=None, description="names the request in the log of the server")
 
 

@@ -9,6 +9,7 @@ trace id, and callers get its code alone. The message of an unexpected error may
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from ...nodes.errors import (
     AccessError,
@@ -56,19 +57,20 @@ def problem_of(error: BaseException, trace_id: str) -> tuple[int, Problem]:
         return error.status, error.problem.model_copy(update={"trace_id": trace_id})
     status, words, code = 500, "internal error", "internal_error"
     message, hint = f"Unexpected {type(error).__name__}", f"search the server log for the trace id {trace_id}"
-    known = error if isinstance(error, ScopedRetrievalError) else None
+    known, where = error if isinstance(error, ScopedRetrievalError) else None, dict[str, Any]()
     for found in _KINDS:
         if isinstance(known, found[0]):
             _, status, words, code = found
             message, hint = (
                 (known.message, known.hint) if status < 500 else (f"Expected an answer, got none: {words}", hint)
             )
+            where = {"at": known.at or None, "choices": [*known.choices] or None} if status < 500 else where
             break
     if status >= 500:
         LOG.error(
             "trace %s: %s at %s: %s", trace_id, type(error).__name__, last_frame(error), known.message if known else ""
         )
-    return status, Problem(error=words, code=code, message=message, hint=hint or None, trace_id=trace_id)
+    return status, Problem(error=words, code=code, message=message, hint=hint or None, trace_id=trace_id, **where)
 
 
 def body_of(problem: Problem) -> bytes:
