@@ -20,18 +20,15 @@ def read(file: Path) -> dict:
     return tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
 
 
-@pytest.mark.parametrize("written", [{}, {"indent": "\t", "ensure_ascii": False}, {"separators": (",", ":")}])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_is_told_how_to_start_the_server_and_what_is_there_stays_as_it_is_written(
-    shop: Path, client: str, written: dict, capsys
-):
+def test_a_client_is_told_how_to_start_the_server_and_what_is_there_stays(shop: Path, client: str, capsys):
     declared = CLIENTS[client]
     file, key = shop / declared.file, declared.key
     assert run("connect", client, "--print", capsys=capsys)[0] == 0 and not file.exists()
     file.parent.mkdir(parents=True, exist_ok=True)
     other = {"command": "other", "args": ["é"]}
     toml = f'# mine\nmodel = "x"\n\n[{key}.other]\ncommand = "other"\nargs = ["é"]\n'
-    before = toml if file.suffix == ".toml" else json.dumps({key: {"other": other}, "kept": [1, 2]}, **written)
+    before = toml if file.suffix == ".toml" else json.dumps({key: {"other": other}, "kept": [1, 2]})
     file.write_text(before)
     file.chmod(0o640)
     for options in (("--project", "old"), (), ()):  # what it wrote before is replaced
@@ -45,7 +42,9 @@ def test_a_client_is_told_how_to_start_the_server_and_what_is_there_stays_as_it_
     assert file.suffix != ".toml" or file.read_text().startswith(toml)
     assert [one.name for one in file.parent.iterdir() if one.name.startswith(".tmp")] == []
     assert run("connect", client, "--remove", capsys=capsys)[0] == 0
-    assert file.read_text() == before
+    assert read(file) == (tomllib.loads if file.suffix == ".toml" else json.loads)(before)
+    written = file.read_text()
+    assert run("connect", client, "--remove", capsys=capsys)[0] == 0 and file.read_text() == written
 
 
 def test_what_is_written_starts_the_server(shop: Path, monkeypatch: pytest.MonkeyPatch, capsys):
@@ -87,7 +86,7 @@ def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, cli
     file.parent.mkdir()
     mine = {"hooks": [{"type": "command", "command": "/opt/my-scoped-retrieval.sh"}]}
     before = {"model": "x", "hooks": {"Stop": [mine], "UserPromptSubmit": [mine]}}
-    file.write_bytes(written := json.dumps(before, indent=4).replace("\n", "\r\n").encode())
+    file.write_text(json.dumps(before))
     for _ in range(2):
         assert run("connect", client, "--hook", "--project", "shop", capsys=capsys)[0] == 0
         found = read(file)
@@ -102,7 +101,7 @@ def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, cli
     hook = ours["hooks"][0]
     assert arguments_of(NAMED[hook["tool"]], hook["input"]) == hook["input"]
     assert run("connect", client, "--remove", capsys=capsys)[0] == 0
-    assert file.read_bytes() == written
+    assert read(file) == before
 
 
 def test_below_the_top_of_a_repository_the_file_at_the_top_is_written_and_nothing_of_it_is_left(

@@ -1,8 +1,7 @@
 """The configuration of coding agents that start the MCP server: where it is, and its text with the server or without it.
 
 Gives: `CLIENTS`, the files of a project in which agents look for servers and hooks, and `with_hook`. Everything else in a file is
-kept as it is written, so that taking the server out gives the file as it was; a file that cannot be parsed is not
-changed. The places and forms are those that the agents' own pages describe.
+kept, TOML as it is written, JSON indented by two; a file that cannot be parsed is not changed. The places and forms are those that the agents' own pages describe.
 
 Note: the server is named by its command, without a path or a person, and finds the corpus from the folder in which the
 agent starts it: these files are committed.
@@ -57,12 +56,12 @@ class Client:
             server = {**self.more, **start}
         if path.suffix == ".toml":
             return _toml(self.key, server, existing or "", path)
-        servers = _json(existing, path).get(self.key, {})
+        before = _json(existing, path)
+        servers = before.get(self.key, {})
         if not isinstance(servers, dict):
             raise InputError.of_kind("an object", servers, f"{path}: {self.key}")
-        place = (self.key, NAME)
-        text = _without(existing or "", place)
-        return text if server is None else _with(text, place, server)
+        kept = {name: each for name, each in servers.items() if name != NAME}
+        return _text(existing, before, self.key, kept if server is None else {**kept, NAME: server})
 
 
 CLIENTS: Mapping[str, Client] = {
@@ -88,17 +87,30 @@ def with_hook(existing: str | None, path: Path, *, added: bool) -> str:
     Raises:
         InputError: the existing file is invalid.
     """
-    hooks = _json(existing, path).get("hooks", {})
+    before = _json(existing, path)
+    hooks = before.get("hooks", {})
     groups = hooks.get("UserPromptSubmit", []) if isinstance(hooks, dict) else None
     if not isinstance(groups, list):
         raise InputError.described("lists of hooks by event", "another form", f"{path}: hooks")
-    place, text = ("hooks", "UserPromptSubmit"), existing or ""
-    for number, group in reversed([*enumerate(groups)]):  # users may have joined the hook with theirs
-        others = group.get("hooks") if isinstance(group, dict) else None
-        for at, hook in reversed([*enumerate(others if isinstance(others, list) else ())]):
-            if isinstance(hook, dict) and hook.get("server") == NAME:
-                text = _without(text, (*place, number, "hooks", at))
-    return _with(text, (*place, len(groups)), {"hooks": [_HOOK]}) if added else text
+    kept = [each for group in groups if (each := _without_ours(group))] + ([{"hooks": [_HOOK]}] if added else [])
+    others = {event: each for event, each in hooks.items() if event != "UserPromptSubmit"}
+    return _text(existing, before, "hooks", others | ({"UserPromptSubmit": kept} if kept else {}))
+
+
+def _without_ours(group: Any) -> Any:
+    """A group of hooks without that of this package, which users may have joined with theirs; none if it has no other."""
+    if not isinstance(group, dict) or not isinstance(hooks := group.get("hooks"), list):
+        return group
+    kept = [each for each in hooks if not (isinstance(each, dict) and each.get("server") == NAME)]
+    return {**group, "hooks": kept} if kept or not hooks else None
+
+
+def _text(existing: str | None, before: Mapping[str, Any], key: str, value: Mapping[str, Any]) -> str:
+    """The JSON text with a value at a key, without the key if the value is empty; as it was if that changes nothing."""
+    after = {**before, key: value} if value else {name: each for name, each in before.items() if name != key}
+    if after == before:
+        return existing or ""
+    return json.dumps(after, indent=2, ensure_ascii=False) + "\n" if after else ""
 
 
 def _json(existing: str | None, path: Path) -> dict[str, Any]:
@@ -112,64 +124,6 @@ def _json(existing: str | None, path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError.of_kind("an object", content, str(path))
     return content
-
-
-def _with(text: str, place: Sequence[str | int], value: Any) -> str:
-    """The JSON text with a value at a place that it lacks, last in its object or list; those on the way are made."""
-    text = text if text.strip() else "{}\n"
-    at, depth = _after_space(text, 0), 0
-    while place[depth] in (members := _members(text, at)):
-        at, depth = members[place[depth]][1], depth + 1
-    for name in reversed(place[depth + 1 :]):
-        value = [value] if isinstance(name, int) else {name: value}
-    spans = [*members.values()]
-    space = text[at + 1 : spans[0][0]] if spans else "\n" + "  " * (depth + 1)
-    new = json.dumps(value, indent=2 if "\n" in space else None, ensure_ascii=False).replace("\n", space)
-    new = new if text[at] == "[" else f'"{place[depth]}": {new}'
-    if spans:
-        return f"{text[: spans[-1][2]]},{space}{new}{text[spans[-1][2] :]}"
-    return f"{text[: at + 1]}{space}{new}{space[:-2]}{text[_after_space(text, at + 1) :]}"
-
-
-def _without(text: str, place: Sequence[str | int]) -> str:
-    """The JSON text without the member at a place, nor the objects and lists that had nothing else."""
-    at, way = _after_space(text, 0), list[tuple[Members, str | int]]()
-    for name in place if text.strip() else ():
-        members = _members(text, at)
-        if name not in members:
-            return text
-        way.append((members, name))
-        at = members[name][1]
-    for members, name in reversed(way):
-        if len(members) > 1:
-            spans, number = [*members.values()], [*members].index(name)
-            first, last = (spans[number - 1][2], spans[number][2]) if number else (spans[0][0], spans[1][0])
-            return text[:first] + text[last:]
-    return ""
-
-
-Members = Mapping[str | int, tuple[int, int, int]]
-"""By name or number, where each member begins, where its value does, and where it ends."""
-
-
-def _members(text: str, at: int) -> Members:
-    """The members of the object or list at `at` of a valid JSON text."""
-    found: dict[str | int, tuple[int, int, int]] = {}
-    read, end = json.JSONDecoder().raw_decode, at
-    while text[begin := _after_space(text, end + 1)] not in "]}":
-        name, value = len(found), begin
-        if text[at] == "{":
-            name, colon = read(text, begin)
-            value = _after_space(text, _after_space(text, colon) + 1)
-        found[name] = begin, value, read(text, value)[1]
-        end = _after_space(text, found[name][2])  # at a comma or the closing bracket
-        if text[end] != ",":
-            break
-    return found
-
-
-def _after_space(text: str, at: int) -> int:
-    return at + len(text[at:]) - len(text[at:].lstrip())
 
 
 def _toml(key: str, server: Mapping[str, Any] | None, existing: str, path: Path) -> str:
