@@ -179,10 +179,8 @@ def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
 
 
 def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found = rendered(at.settings, given["snapshot_id"], "replay")
-    form = given.get("format", "block")
-    text = (found if form == "replay" else rendered(at.settings, given["snapshot_id"], form)).text
-    _, texts = _page(text, given.get("page", 1))
+    found = rendered(at.settings, given["snapshot_id"], given.get("format", "block"))
+    _, texts = _page(found.text, given.get("page", 1))
     return None, [*texts, *found.withheld]
 
 
