@@ -132,7 +132,11 @@ def demo(
 
 def _following(row: dict[str, Any]) -> str:
     """A line about folders that a project follows."""
-    state = "as it was read" if row["current"] else "files changed since; the next question or `index` reads them"
+    state = (
+        "as it was read"
+        if row["current"]
+        else "files changed since; `index` reads them, and the next question if the setting `fresh` is on"
+    )
     if row["gone"]:
         state = f"gone: {', '.join(row['gone'])}; what was read stays until `index` reads a folder of the name"
     return f"{row['project']}: {', '.join(row['paths'])}: {state}"

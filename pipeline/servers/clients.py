@@ -119,7 +119,7 @@ def _json(existing: str | None, path: Path) -> dict[str, Any]:
     try:
         content = strict_json(existing)
     except ValueError as error:
-        hint = "comments would be lost: move the file aside, run it with --print, and add the entry by hand"
+        hint = "comments and mistakes would be lost: run it with --print, and add the entry by hand"
         raise InputError.described("JSON without comments", "another text", str(path), hint=hint) from error
     if not isinstance(content, dict):
         raise InputError.of_kind("an object", content, str(path))
