@@ -165,6 +165,8 @@ class RetrieverPool:
         """
         self.behind, make = [], self._makes and self._models is None
         up_to_date(self.settings, progress=False, say=_LOG.warning, warn=self.behind.append, make=make)
+        for each in self.behind:
+            _LOG.warning(each)
         head = head_of(self.settings)  # if there is none, opening reports it
         if self._models is None or head != self._head:
             self._retire()
