@@ -153,11 +153,6 @@ def test_status_names_a_followed_repository_that_is_gone(shop: Path, monkeypatch
     assert (known["current"], known["gone"]) == (False, [str(repository)])
     assert "what was read stays" in " ".join(run("status", capsys=capsys)[1].split())
     assert str(repository) in run("ask", "how does the zebra sleep", capsys=capsys)[2]
-    pytest.importorskip("mcp", reason="needs the extra serve")
-    from scoped_retrieval.pipeline.servers.mcp_tools import Tools
-
-    tools = Tools.of(load_settings(), None)
-    assert str(repository) in anyio.run(tools.called, "scoped_retrieve", {"question": "zebra"}).content[0].text
     code, out, err = run("status", "--json", "-c", "principal=bob", capsys=capsys)
     assert code == 0 and json.loads(out)["followed"] == [] and str(repository) not in out, err
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,6 +27,8 @@ pytest.importorskip("mcp", reason="needs the extra serve")
 pytest.importorskip("fastapi", reason="needs the extra serve")
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
+from scoped_retrieval.pipeline.indexing.freshness import index_followed
 from scoped_retrieval.pipeline.servers.http_app import application
 from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server
 from scoped_retrieval.pipeline.servers.mcp_tools import PAGE, Tools
@@ -180,6 +183,18 @@ def test_a_server_of_several_projects_takes_one_that_is_granted(settings: Settin
     rows = [{"text": "Refunds take five days."}]
     added = anyio.run(tools.called, "append_evidence", {"rows": rows, "project": "pay"})
     assert added.structured_content["project"] == "pay"
+
+
+def test_below_a_block_stands_why_it_may_be_older_than_the_files(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (folder := tmp_path / "zoo").mkdir()
+    (folder / "zebra.md").write_text("How the zebra sleeps.\n")
+    flags = {"principal": "ana", "corpus": str(tmp_path / "corpus"), "project": "zoo"}
+    known = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    index_followed(known, IndexRequest(paths=(folder,), semantic=False))
+    shutil.rmtree(folder)
+    said = anyio.run(Tools.of(known, None).called, "scoped_retrieve", {"question": "zebra"}).content[0].text
+    assert "How the zebra sleeps." in said and str(folder) in said
 
 
 def test_where_nothing_can_be_asked_the_tools_are_listed_and_a_call_says_why(tmp_path: Path, monkeypatch):
