@@ -58,8 +58,8 @@ def ask(question: str, folder: str | Path = ".", **fields: Any) -> Retrieval:
     from .pipeline.progress import quiet
     from .pipeline.requests.handoff import trees_around
 
-    warn = logging.getLogger(__name__).warning
-    settings = up_to_date(_settings(folder), progress=False, say=quiet, warn=warn)
+    log = logging.getLogger(__name__)
+    settings = up_to_date(_settings(folder), progress=False, say=quiet, warn=lambda _, text: log.warning(text))
     given = defaults_in(settings, Path(folder), fields)
     with open_retriever(settings, work_trees=trees_around(Path(folder))) as retriever:
         return retriever.retrieve({**given, **fields, "question": question})

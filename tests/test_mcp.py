@@ -192,9 +192,17 @@ def test_below_a_block_stands_why_it_may_be_older_than_the_files(tmp_path: Path,
     flags = {"principal": "ana", "corpus": str(tmp_path / "corpus"), "project": "zoo"}
     known = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
     index_followed(known, IndexRequest(paths=(folder,), semantic=False))
-    shutil.rmtree(folder)
-    said = anyio.run(Tools.of(known, None).called, "scoped_retrieve", {"question": "zebra"}).content[0].text
-    assert "How the zebra sleeps." in said and str(folder) in said
+    other = known.having("test", project="other")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "okapi.md").write_text("How the okapi sleeps.\n")
+    index_followed(other, IndexRequest(paths=(tmp_path / "secret",), semantic=False), grant=False)
+    for each in ("zoo", "secret"):
+        shutil.rmtree(tmp_path / each)
+    known.grants_path.write_text("principals: {ana: {projects: [pay, zoo]}}")
+    unset = load_settings({**flags, "project": None}, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
+    said = anyio.run(Tools.of(unset, None).called, "scoped_retrieve", {"question": "zebra", "project": "zoo"}).content
+    assert "How the zebra sleeps." in said[0].text and str(folder) in said[0].text
+    assert "secret" not in said[0].text, "a project that is not granted"
 
 
 def test_where_nothing_can_be_asked_the_tools_are_listed_and_a_call_says_why(tmp_path: Path, monkeypatch):

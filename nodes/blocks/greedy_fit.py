@@ -5,7 +5,8 @@ chosen and the limit that bound; and `measure`, which counts what the items of m
 
 Policy `statement/2`: best item first, each whole. One that does not fit is cut between statements to the passage that covers
 most of the query (see `passages`), if at least `LEAST_TOKENS` of it remain or nothing was chosen before. Of any other the
-block says only where it is, so that a reader may open it; up to half of the room is kept for the places of the next items. Then the next, possibly smaller, item is tried.
+block says only where it is, so that a reader may open it; up to half of the room is kept for the places of the next
+items. Then the next, possibly smaller, item is tried.
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 

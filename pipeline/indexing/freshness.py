@@ -7,6 +7,7 @@ off. Rows that get no vectors at a question get them at the next `index`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,11 @@ from .following import (
 from .report import IndexReport
 
 
-def up_to_date(settings: Settings, *, progress: bool, say: Say, warn: Say | None = None, make: bool = True) -> Settings:
+def up_to_date(
+    settings: Settings, *, progress: bool, say: Say, warn: Callable[[str, str], None] | None = None, make: bool = True
+) -> Settings:
     """Read again what the corpus follows; with `make`, where a folder has no corpus, read its work tree. `warn`, else `say`, learns
-    why an answer may be older than the files.
+    why an answer in a project may be older than its files.
 
     Raises:
         InputError, StoreError: the folder has no corpus, and none can be made of it.
@@ -51,16 +54,17 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, warn: Say | None
     followed = imports(settings)
     if not followed and settings.origin("corpus") == "default" and folders_in(settings):
         say(FOLLOWS_NOTHING)
+    tell = warn or (lambda _, text: say(text))
     for project, request, seen in followed:
         if gone := [str(path) for path in request.paths if not path.exists()]:
-            (warn or say)(f"warning: the answer may be of files that are gone: {project} follows {', '.join(gone)}")
+            tell(project, f"warning: the answer may be of files that are gone: {project} follows {', '.join(gone)}")
             continue
         own = settings.having("followed", project=project)
         try:
             if not seen.settled or (seen.files, seen.head) != (seen_in(request).files, head_of(settings)):
                 index_followed(own, request, semantic=False, progress=progress, grant=False)
         except (InputError, StoreError) as error:
-            (warn or say)(f"warning: the answer may be older than the files of {project}: {error.message}")
+            tell(project, f"warning: the answer may be older than the files of {project}: {error.message}")
     return settings
 
 

@@ -145,7 +145,10 @@ class Append(Arguments):
 def _retrieve(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
     """The block, or the status if there is none, and below it the warnings that the command line prints, too."""
     found = at.retrieve(given)
-    warned = map(visible, [*at.pool.behind, *warnings_of(found["conditions"])])
+    behind = at.pool.behind.items()  # of every project that the corpus follows
+    mine = scope_of(at.settings)["projects"] if behind else ()
+    told = [text for project, text in behind if project in mine]
+    warned = map(visible, [*told, *warnings_of(found["conditions"])])
     return _shown(found), ["\n".join([found["block"] or f"status: {found['status']}", *warned])]
 
 

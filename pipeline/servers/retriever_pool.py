@@ -81,8 +81,8 @@ class RetrieverPool:
         self._open: dict[str, _Open] = {}
         self._models: Models | None = None
         self._head = b""
-        self.behind: list[str] = []
-        """Why the last answer may be older than the files."""
+        self.behind: dict[str, str] = {}
+        """By project, why its last answer may be older than its files."""
         self._threads = defaultdict[str | None, Executor](
             lambda: ThreadPoolExecutor(settings["serve_threads"], "serve")
         )
@@ -163,9 +163,9 @@ class RetrieverPool:
         """The models of the current corpus, which has what is in the files that it follows; those opened on an earlier
         head are retired.
         """
-        self.behind, make = [], self._makes and self._models is None
-        up_to_date(self.settings, progress=False, say=_LOG.warning, warn=self.behind.append, make=make)
-        for each in self.behind:
+        self.behind, make = {}, self._makes and self._models is None
+        up_to_date(self.settings, progress=False, say=_LOG.warning, warn=self.behind.__setitem__, make=make)
+        for each in self.behind.values():
             _LOG.warning(each)
         head = head_of(self.settings)  # if there is none, opening reports it
         if self._models is None or head != self._head:

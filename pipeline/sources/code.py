@@ -69,8 +69,9 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     """The definitions of a file in order, with the names it defines and the names it refers to.
 
     A file is parsed in stretches, so that versions of a file share most of the work. A stretch begins at the margin below a
-    blank line, and is the shortest of those tried that parses without an error. If there is none, the file is parsed as a whole. A definition that is longer than a chunk is parsed in stretches in the same way, each between its first
-    lines and its last.
+    blank line, and is the shortest of those tried that parses without an error. If there is none, the file is parsed as a
+    whole. A definition that is longer than a chunk is parsed in stretches in the same way, each between its first lines and
+    its last.
     """
     outline = Outline([], statements=(statements := list[int]()))
     parts = None if grammar(splitter).whole else _stretches(lines, splitter, 0, lines.count)
